@@ -1,3 +1,4 @@
+// One CAF actor a core, one to supervise them, and the actor system that runs them.
 #include "actors/host/host.hpp"
 
 #include <caf/all.hpp>
@@ -125,6 +126,17 @@ struct Cast {
   caf::actor_clock::time_point started{};
 };
 
+/// What the supervisor is told of a core that threw.
+caf::error crash_report(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& problem) {
+    return caf::make_error(caf::sec::runtime_error, problem.what());
+  } catch (...) {
+    return caf::make_error(caf::sec::runtime_error, "an exception that is no std::exception");
+  }
+}
+
 /// Starts every role, hears when one dies, and starts it again after a delay.
 class Supervisor {
  public:
@@ -158,6 +170,7 @@ class Supervisor {
   caf::actor spawn_shell(const Cast& cast, HostedPtr core) {
     auto body = [name = cast.role.name, core, &post = post_](caf::stateful_actor<ShellState>* self) {
       self->state.shell.emplace(self, name, core, post);
+      self->set_exception_handler([](std::exception_ptr& thrown) { return crash_report(thrown); });
       return self->state.shell->behavior();
     };
     return cast.role.own_thread ? self_->spawn<caf::detached>(body) : self_->spawn(body);
@@ -222,7 +235,7 @@ namespace sangam {
 
 struct Host::Stage {
   Stage(const HostOptions& options, PostOffice& post) : configuration(options.threads), system(configuration) {
-    supervisor = system.spawn([&](caf::stateful_actor<SupervisorState>* self) {
+    supervisor = system.spawn([options, &post](caf::stateful_actor<SupervisorState>* self) {
       self->state.supervisor.emplace(self, options, post);
       return self->state.supervisor->behavior();
     });

@@ -1,3 +1,4 @@
+// One line a decision, through spdlog to standard error.
 #include "actors/host/log.hpp"
 
 #include <spdlog/sinks/stdout_sinks.h>
