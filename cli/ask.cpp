@@ -1,0 +1,113 @@
+// The commands that are clients of a running mesh.
+#include "cli/ask.hpp"
+
+#include <boost/json.hpp>
+#include <iostream>
+
+#include "cli/http_client.hpp"
+
+namespace sangam {
+namespace {
+
+namespace json = boost::json;
+
+/// Cuts an event stream into the payloads of its data lines, whatever the pieces it arrives in.
+class EventStream {
+ public:
+  template <class OnData>
+  void feed(std::string_view piece, OnData on_data) {
+    rest_ += piece;
+    for (std::size_t end; (end = rest_.find('\n')) != std::string::npos; rest_.erase(0, end + 1)) {
+      const std::string_view line(rest_.data(), end);
+      if (line.starts_with("data: ")) on_data(line.substr(6));
+    }
+  }
+
+ private:
+  std::string rest_;
+};
+
+/// The message of an OpenAI error object, or the body as it is.
+std::string message_of(const std::string& body) {
+  boost::system::error_code failure;
+  const auto value = json::parse(body, failure);
+  if (failure) return body;
+  const auto* message = value.find_pointer("/error/message", failure);
+  return message != nullptr && message->is_string() ? std::string(message->get_string()) : body;
+}
+
+ErrorCode code_of(int status) {
+  if (status == 503 || status == 429) return ErrorCode::unavailable;
+  return status >= 500 ? ErrorCode::internal : ErrorCode::invalid_input;
+}
+
+Error refused(const HttpAnswer& answer) {
+  return make_error(code_of(answer.status), "the mesh answered " + std::to_string(answer.status) + ": " + message_of(answer.body));
+}
+
+Error no_mesh(const Error& error) {
+  return make_error(error.code, error.context + "; start a mesh with ./run, or name another with --url");
+}
+
+/// Prints the text of one chunk; an error inside the stream is kept for the end.
+void print_chunk(std::string_view data, std::string& failure) {
+  if (data == "[DONE]") return;
+  const auto chunk = json::parse(data);
+  boost::system::error_code absent;
+  if (const auto* message = chunk.find_pointer("/error/message", absent)) {
+    failure = message->get_string();
+    return;
+  }
+  const auto* content = chunk.find_pointer("/choices/0/delta/content", absent);
+  if (content != nullptr && content->is_string()) std::cout << std::string_view(content->get_string()) << std::flush;
+}
+
+}  // namespace
+
+Result<void> ask(const AskOptions& options) {
+  const auto base = parse_http_base(options.url);
+  if (!base) return base.error();
+  json::object body = {{"model", options.model},
+                       {"messages", json::array{json::object{{"role", "user"}, {"content", options.prompt}}}},
+                       {"temperature", options.temperature},
+                       {"stream", true}};
+  if (options.max_tokens > 0) body["max_tokens"] = options.max_tokens;
+  EventStream events;
+  std::string failure;
+  const HttpRequest request{"POST", "/v1/chat/completions", json::serialize(body), Millis(600'000)};
+  const auto answer = http_call(*base, request, [&](std::string_view piece) {
+    events.feed(piece, [&](std::string_view data) { print_chunk(data, failure); });
+  });
+  if (!answer) return no_mesh(answer.error());
+  if (answer->status != 200) return refused(*answer);
+  if (!failure.empty()) return make_error(ErrorCode::internal, failure);
+  std::cout << '\n';
+  return {};
+}
+
+Result<void> list_models(const std::string& url) {
+  const auto base = parse_http_base(url);
+  if (!base) return base.error();
+  const auto answer = http_call(*base, {"GET", "/v1/models", {}, Millis(5'000)});
+  if (!answer) return no_mesh(answer.error());
+  if (answer->status != 200) return refused(*answer);
+  const json::value models = json::parse(answer->body);
+  for (const auto& model : models.at("data").as_array()) {
+    std::cout << std::string_view(model.at("id").as_string()) << '\n';
+  }
+  return {};
+}
+
+Result<void> check_health(const std::string& url) {
+  constexpr std::string_view scheme = "http://";
+  const auto path = url.find('/', url.starts_with(scheme) ? scheme.size() : 0);
+  const auto base = parse_http_base(url.substr(0, path));
+  if (!base) return base.error();
+  const std::string target = path == std::string::npos ? "/readyz" : url.substr(path);
+  const auto answer = http_call(*base, {"GET", target, {}, Millis(2'000)});
+  if (!answer) return answer.error();
+  if (answer->status != 200) return make_error(ErrorCode::unavailable, refused(*answer).context);
+  return {};
+}
+
+}  // namespace sangam

@@ -1,0 +1,228 @@
+// The `sangam` command: reads the command line, builds everything, and passes it down.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "actors/host/log.hpp"
+#include "cli/ask.hpp"
+#include "cli/children.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/mesh_config.hpp"
+#include "cli/process.hpp"
+#include "cli/signals.hpp"
+
+using namespace sangam;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kVersion = "0.1.0";
+constexpr Millis kStopGrace{10'000};
+
+int fail(const Error& error) {
+  std::cerr << "sangam: " << error.context << std::endl;
+  return exit_code_of(error.code);
+}
+
+int report(const Result<void>& result) { return result ? kExitOk : fail(result.error()); }
+
+/// The models that ship: beside the build tree of a checkout, or where an installation puts them.
+fs::path shipped_pool() {
+  std::error_code failure;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failure).parent_path();
+  for (const auto& place : {self / "../../models", self / "../share/sangam/models"}) {
+    if (fs::exists(place)) return place.lexically_normal();
+  }
+  return "models";
+}
+
+fs::path default_state() {
+  const char* home = std::getenv("XDG_STATE_HOME");
+  if (home != nullptr && *home != '\0') return fs::path(home) / "sangam";
+  const char* user = std::getenv("HOME");
+  return fs::path(user == nullptr ? "/var/tmp" : user) / ".local/state/sangam";
+}
+
+/// What `up` and `run` have in common.
+struct ServeOptions {
+  std::string config;
+  std::string models;
+  std::string listen;
+  std::string state;
+  std::string log;
+  std::string sockets;  ///< Where the processes of one machine meet; empty: as the configuration's nodes say.
+  bool processes = false;
+  std::vector<std::string> roles;
+};
+
+void add_serve_options(CLI::App& command, ServeOptions& options) {
+  command.add_option("--config", options.config, "TOML file; without it the shipped models are served")->type_name("FILE");
+  command.add_option("--models", options.models, "Folder of models to serve where the file names none")->type_name("DIR");
+  command.add_option("--listen", options.listen, "Address of the HTTP API, e.g. 0.0.0.0:8080; port 0 takes any")->type_name("HOST:PORT");
+  command.add_option("--state", options.state, "Folder for what must survive")->type_name("DIR");
+  command.add_option("--log", options.log, "debug, info, warning, error or off")->type_name("LEVEL");
+}
+
+/// One node a role, meeting over Unix sockets in `folder`.
+Result<void> add_local_nodes(MeshConfig& config, const fs::path& folder) {
+  config.nodes.clear();
+  for (const auto& role : roles_of(config)) {
+    std::string name = role;
+    std::replace(name.begin(), name.end(), '/', '-');
+    const std::string path = (folder / (name + ".sock")).string();
+    constexpr std::size_t kSocketPathMax = 107;  // sun_path of unix(7), less the final zero.
+    if (path.size() > kSocketPathMax) {
+      return make_error(ErrorCode::invalid_input, path + ": longer than the " + std::to_string(kSocketPathMax) +
+                                                      " bytes of a socket's path; choose a shorter --state");
+    }
+    config.nodes.push_back({NodeName(name), "ipc://" + path, {role}});
+  }
+  return {};
+}
+
+Result<MeshConfig> configuration(const ServeOptions& options) {
+  const fs::path pool = options.models.empty() ? shipped_pool() : fs::path(options.models);
+  auto config = options.config.empty() ? default_mesh_config(pool) : read_mesh_config(options.config, pool);
+  if (!config) return config;
+  if (!options.listen.empty()) config->gateway.listen = options.listen;
+  if (!options.log.empty()) config->log_level = options.log;
+  if (!options.state.empty()) config->state = options.state;
+  if (config->state.empty()) config->state = default_state();
+  config->state = fs::absolute(config->state);
+  config->gateway.version = kVersion;
+  if (options.sockets.empty()) return config;
+  if (auto added = add_local_nodes(*config, options.sockets); !added) return added.error();
+  return config;
+}
+
+Result<void> make_folder(const fs::path& folder) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (!failure) return {};
+  return make_error(ErrorCode::exhausted, folder.string() + ": " + failure.message() + "; choose another folder with --state");
+}
+
+void greet(const MeshConfig& config, const std::string& url) {
+  const auto& models = config.gateway.models;
+  const std::string example = models.front().id.text();
+  std::cout << "listening on " << url << "\n"
+            << "serving " << models.size() << " models; try\n"
+            << "  curl " << url << "/v1/chat/completions -H 'Content-Type: application/json' \\\n"
+            << "    -d '{\"model\": \"" << example << "\", \"messages\": [{\"role\": \"user\", \"content\": \"A347+085=\"}]}'"
+            << std::endl;
+}
+
+/// Hosts `roles` until SIGINT or SIGTERM.
+int serve(const MeshConfig& config, const std::vector<std::string>& roles, const fs::path& state) {
+  if (auto made = make_folder(state); !made) return fail(made.error());
+  auto process = MeshProcess::start(config, roles, state);
+  if (!process) return fail(process.error());
+  if (!(*process)->url().empty()) greet(config, (*process)->url());
+  for (std::optional<int> signal; signal != SIGINT && signal != SIGTERM;) signal = wait_for_signal(Seconds(3600));
+  (*process)->stop(kStopGrace);
+  return kExitOk;
+}
+
+/// This machine's processes, one a role, each started as `sangam run ROLE`.
+int serve_in_processes(const MeshConfig& config, const ServeOptions& options) {
+  const fs::path sockets = config.state / "sockets";
+  if (auto made = make_folder(sockets); !made) return fail(made.error());
+  if (auto level = set_log_level(config.log_level); !level) return fail(level.error());
+  auto checked = config;
+  if (auto nodes = add_local_nodes(checked, sockets); !nodes) return fail(nodes.error());
+  std::vector<std::string> shared = {"--state", config.state.string(), "--sockets", sockets.string()};
+  const auto pass_on = [&](const char* name, const std::string& value) {
+    if (!value.empty()) shared.insert(shared.end(), {name, value});
+  };
+  pass_on("--config", options.config);
+  pass_on("--models", options.models);
+  pass_on("--listen", options.listen);
+  pass_on("--log", options.log);
+  std::vector<ChildSpec> children;
+  for (const auto& role : roles_of(config)) {
+    children.push_back({role, {"run", role}});
+    auto& arguments = children.back().arguments;
+    arguments.insert(arguments.end(), shared.begin(), shared.end());
+  }
+  return run_children(children);
+}
+
+int up(const ServeOptions& options) {
+  const auto config = configuration(options);
+  if (!config) return fail(config.error());
+  if (options.processes) return serve_in_processes(*config, options);
+  auto whole = *config;
+  whole.nodes.clear();
+  return serve(whole, roles_of(whole), whole.state / "mesh");
+}
+
+int run(const ServeOptions& options) {
+  const auto config = configuration(options);
+  if (!config) return fail(config.error());
+  const auto known = roles_of(*config);
+  for (const auto& role : options.roles) {
+    if (std::find(known.begin(), known.end(), role) != known.end()) continue;
+    std::string names;
+    for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
+    return fail(make_error(ErrorCode::invalid_input, "'" + role + "' is no role of this mesh; it has " + names));
+  }
+  std::string folder = options.roles.front();
+  std::replace(folder.begin(), folder.end(), '/', '-');
+  return serve(*config, options.roles, config->state / folder);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  block_signals();
+  CLI::App app{"Sangam serves many language models on few devices.", "sangam"};
+  app.set_version_flag("--version", kVersion);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  sangam up                                  serve the shipped models on http://127.0.0.1:8080\n"
+      "  sangam up --listen 127.0.0.1:0 --processes one process an actor, on any free port\n"
+      "  sangam run worker/1 --config mesh.toml     one actor of a mesh that spans machines\n"
+      "  sangam ask A-roman N0247=                  ask a running mesh\n"
+      "Exit codes: 0 done; 1 failed; 2 wrong command line or configuration; 3 address cannot be listened on;\n"
+      "  4 state folder cannot be used; 5 no mesh answers or it is not ready.");
+
+  ServeOptions serving;
+  auto* up_command = app.add_subcommand("up", "Start a whole mesh on this machine");
+  add_serve_options(*up_command, serving);
+  up_command->add_flag("--processes", serving.processes, "One process an actor, supervised");
+
+  auto* run_command = app.add_subcommand("run", "Host some actors of a mesh in this process");
+  add_serve_options(*run_command, serving);
+  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, worker/NAME")->required()->type_name("ROLE...");
+  run_command->add_option("--sockets", serving.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
+
+  AskOptions asking;
+  auto* ask_command = app.add_subcommand("ask", "Send one prompt to a running mesh and print the answer");
+  ask_command->add_option("model", asking.model, "Which model")->required()->type_name("MODEL");
+  ask_command->add_option("prompt", asking.prompt, "What to say to it")->required()->type_name("PROMPT");
+  ask_command->add_option("--max-tokens", asking.max_tokens, "Longest answer")->type_name("N");
+  ask_command->add_option("--temperature", asking.temperature, "0 takes the likeliest token")->capture_default_str();
+
+  auto* models_command = app.add_subcommand("models", "List the models of a running mesh");
+  for (auto* command : {ask_command, models_command}) {
+    command->add_option("--url", asking.url, "The mesh")->capture_default_str();
+  }
+
+  std::string health_url = "http://127.0.0.1:8080/readyz";
+  auto* health_command = app.add_subcommand("health", "Exit 0 when a mesh is ready");
+  health_command->add_option("url", health_url, "What to ask")->capture_default_str();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? kExitOk : kExitUsage;
+  }
+  if (up_command->parsed()) return up(serving);
+  if (run_command->parsed()) return run(serving);
+  if (ask_command->parsed()) return report(ask(asking));
+  if (models_command->parsed()) return report(list_models(asking.url));
+  return report(check_health(health_url));
+}

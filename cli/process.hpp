@@ -1,0 +1,29 @@
+// One process of the mesh: its store, its post office, and the actors of the roles that it hosts.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/mesh_config.hpp"
+#include "messages/vocabulary/result.hpp"
+
+namespace sangam {
+
+class MeshProcess {
+ public:
+  /// Starts `roles` (some of roles_of(config)). With nodes in the configuration, all roles must lie on one of
+  /// them. `state` is this process's own folder.
+  [[nodiscard]] static Result<std::unique_ptr<MeshProcess>> start(const MeshConfig& config,
+                                                                  const std::vector<std::string>& roles,
+                                                                  const std::filesystem::path& state);
+  virtual ~MeshProcess() = default;
+
+  /// Where the gateway listens; empty where this process hosts none.
+  [[nodiscard]] virtual std::string url() const = 0;
+  /// Lets open calls end for `grace`, then stops everything.
+  virtual void stop(Millis grace) = 0;
+};
+
+}  // namespace sangam
