@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <boost/describe/class.hpp>
 #include <cstdint>
 #include <memory>
 #include <variant>
@@ -21,6 +22,7 @@ struct TraceContext {
   std::array<std::uint8_t, 16> trace{};
   std::array<std::uint8_t, 8> span{};
 };
+BOOST_DESCRIBE_STRUCT(TraceContext, (), (trace, span))
 
 /// At most once, in order between two actors that both live. Whoever needs more asks again.
 struct Envelope {
@@ -32,6 +34,7 @@ struct Envelope {
   std::uint64_t epoch = 0;  ///< Of the placement under which an order was given; 0: no order.
   Message message;
 };
+BOOST_DESCRIBE_STRUCT(Envelope, (), (from, to, id, correlation, trace, epoch, message))
 
 using EnvelopePtr = std::shared_ptr<const Envelope>;
 

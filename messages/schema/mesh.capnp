@@ -1,0 +1,743 @@
+# The contract of the mesh: every message that actors exchange, and the frames in which nodes carry them.
+#
+# Names follow messages/vocabulary: `ttft_in` of type Millis is `ttftInMillis` here, and a test walks both
+# sides. Numbers never change and are never used again; new fields and union members go to the end, so an old
+# reader skips what it does not know and a new reader finds the default where an old writer said nothing.
+#
+# Delivery of every message: at most once, in order between two actors that both live. What was on the way to
+# or from an actor that is reported lost is gone. Durations count from the moment of sending; hosts need no
+# common clock. A Text that names an actor, a node or a model is 1 to 255 bytes long.
+
+@0xb0ad03d1dce90ec3;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("sangam::schema");
+
+# ---- Frames: what one node says to another -----------------------------------------------------------------
+
+struct Frame {
+  # One ZeroMQ message of one part. A pair of nodes has two lanes, one each way. The speaker's DEALER is
+  # connected to the listener's ROUTER under a routing id of its own for every new lane. The speaker sends
+  # Hello until Welcome answers, then ActorOpened for each of its actors, then letters. The listener answers
+  # on the same connection with Welcome, Credit or Bye and nothing else.
+
+  magic @0 :UInt32;
+  # 0x53414e47 ("SANG"). Tells a frame of the mesh from an empty or foreign one.
+
+  version @1 :UInt16;
+  # Of the frames' meaning, 1 now. It rises only with a change that an older node would misunderstand; such
+  # nodes refuse each other.
+
+  body :union {
+    # What is said. An unknown member is counted and skipped.
+
+    envelope @2 :Envelope;
+    # A letter from actor to actor.
+
+    hello @3 :Hello;
+    # Opens a lane.
+
+    welcome @4 :Welcome;
+    # The listener's first answer.
+
+    heartbeat @5 :Heartbeat;
+    # Sign of life.
+
+    actorOpened @6 :ActorOpened;
+    # An actor can be reached.
+
+    actorClosed @7 :ActorClosed;
+    # An actor cannot be reached any more.
+
+    credit @8 :Credit;
+    # The listener can take more.
+
+    bye @9 :Bye;
+    # The end of a lane.
+
+    bulk @10 :Bulk;
+    # A piece of a stream of bytes; only on the bulk channel.
+  }
+}
+
+struct Hello {
+  # Speaker -> listener, first on a lane and again every heartbeat interval until answered. A Hello under a new
+  # routing id ends the speaker's former lane: all that was on it is lost. Loss: repeated.
+
+  node @0 :Text;
+  # Who speaks; must be in the listener's registry.
+
+  incarnation @1 :UInt64;
+  # Rises with every start of the node. A lower one than that of a node which is present is refused.
+}
+
+struct Welcome {
+  # Listener -> speaker, once per Hello. Loss: the Hello is repeated.
+
+  node @0 :Text;
+  # Who listens; the speaker checks that it has reached whom it meant.
+
+  incarnation @1 :UInt64;
+  # Of the listener.
+
+  grantedBytes @2 :Int64;
+  # As in Credit.
+}
+
+struct Heartbeat {
+  # Speaker -> listener, every heartbeat interval (200 ms). A node that was silent for the timeout (1 s) is
+  # lost; every frame is a sign of life.
+
+  framesSent @0 :UInt64;
+  # Frames of this lane before this one, Hellos not counted. If the listener has seen another number, the
+  # connection has dropped something: the lane ends.
+}
+
+struct ActorOpened {
+  # Speaker -> listener, for each actor of the node after Welcome and whenever one opens. Comes before the
+  # actor's first letter.
+
+  actor @0 :Text;
+  # Its name in the mesh.
+
+  incarnation @1 :UInt64;
+  # Of the actor. A name that another node holds goes to the higher incarnation.
+}
+
+struct ActorClosed {
+  # Speaker -> listener, when an actor of the node closes; after its last letter.
+
+  actor @0 :Text;
+  # Its name in the mesh.
+
+  why @1 :Text;
+  # For people.
+}
+
+struct Credit {
+  # Listener -> speaker, after actors have consumed letters: when a quarter of the window came free, and with
+  # the heartbeat. Loss is harmless: the number is a total.
+
+  grantedBytes @0 :Int64;
+  # How many bytes of letters the speaker may have sent on this lane in all. Other frames need no credit.
+}
+
+struct Bye {
+  # Either side: the lane is over, with all that is on the way. Loss: the timeout tells the same later.
+
+  why @0 :Text;
+  # For people.
+}
+
+struct Bulk {
+  # Speaker -> listener on the bulk channel: the pieces of a stream in order, none missing. Credit counts their
+  # bytes. Loss of the lane ends all its streams.
+
+  stream @0 :UInt64;
+  # Chosen by the speaker, unique on this lane.
+
+  offset @1 :UInt64;
+  # Of the first byte within the stream.
+
+  last @2 :Bool;
+  # No piece follows.
+
+  bytes @3 :Data;
+  # At most the chunk size (256 KiB).
+}
+
+# ---- The letter --------------------------------------------------------------------------------------------
+
+struct Envelope {
+  # What every letter says beside its message.
+
+  from @0 :Text;
+  # The sending actor.
+
+  to @1 :Text;
+  # The receiving actor. Letters to an actor that is away are dropped and counted.
+
+  id @2 :UInt64;
+  # Unique per sending node and incarnation; never 0.
+
+  correlation @3 :UInt64;
+  # The id of the letter that caused this one; 0: none.
+
+  trace @4 :TraceContext;
+  # Which request's trace this belongs to.
+
+  epoch @5 :UInt64;
+  # Of the placement under which an order was given; 0: no order. A worker refuses an older epoch.
+
+  message :union {
+    # One of the messages below. An unknown member is refused and counted.
+
+    submit @6 :Submit;                     # Gateway -> queue: serve this.
+    accepted @7 :Accepted;                 # Queue -> gateway: it is mine now.
+    refused @8 :Refused;                   # Queue -> gateway: it will not be served.
+    started @9 :Started;                   # Queue -> gateway: a worker has it.
+    interrupted @10 :Interrupted;          # Queue -> gateway: its worker died.
+    cancel @11 :Cancel;                    # Gateway -> all: stop.
+    enqueued @12 :Enqueued;                # Queue -> scheduler: it waits.
+    withdrawn @13 :Withdrawn;              # Queue -> scheduler: it waits no longer.
+    dispatch @14 :Dispatch;                # Scheduler -> queue: give it to this worker.
+    cannotBeOnTime @15 :CannotBeOnTime;    # Scheduler -> queue: too late.
+    run @16 :Run;                          # Queue -> worker: do it.
+    tokensProduced @17 :TokensProduced;    # Worker -> gateway: the answer, in pieces.
+    prefillFinished @18 :PrefillFinished;  # Worker -> scheduler: free again.
+    runEnded @19 :RunEnded;                # Worker -> queue, scheduler: done.
+    instanceReady @20 :InstanceReady;      # Worker -> all: I serve it.
+    instanceGone @21 :InstanceGone;        # Worker -> all: I serve it no more.
+    instanceStatus @22 :InstanceStatus;    # Worker -> gateways: counts.
+    queueStatus @23 :QueueStatus;          # Queue -> gateways: counts.
+    actorFound @24 :ActorFound;            # Mesh -> all: an actor is there.
+    actorLost @25 :ActorLost;              # Mesh -> all: an actor is gone.
+  }
+}
+
+struct TraceContext {
+  # W3C Trace Context: which trace and span this message belongs to.
+
+  trace @0 :Data;
+  # 16 bytes, or none where there is no trace.
+
+  span @1 :Data;
+  # 8 bytes, or none.
+}
+
+# ---- Shared parts ------------------------------------------------------------------------------------------
+
+enum ServiceClass {
+  # In what order overload is felt: best effort first, deadline last.
+
+  deadline @0;    # The first token has a due time.
+  normal @1;      # As soon as fair.
+  bestEffort @2;  # When there is room, with a floor share.
+}
+
+enum FinishReason {
+  # Why a stream of tokens ended.
+
+  none @0;       # It goes on.
+  stop @1;       # A stop token.
+  length @2;     # maxTokens or the context's end.
+  cancelled @3;  # The client left or asked to stop.
+  failed @4;     # An error; code and why say which.
+}
+
+enum ErrorCode {
+  # Each code exists because some caller reacts to it in its own way.
+
+  none @0;             # No error.
+  invalidInput @1;     # Repeating cannot help.
+  notFound @2;         # No such model or actor.
+  contextLength @3;    # Prompt and output do not fit.
+  queueFull @4;        # Retry after the hint.
+  cannotBeOnTime @5;   # Retry after the hint.
+  expired @6;          # The deadline passed before execution.
+  cancelled @7;        # On the client's wish.
+  unavailable @8;      # A part is away; retry.
+  exhausted @9;        # Memory or disk is full.
+  corrupt @10;         # Damaged or unknown bytes.
+  unauthorized @11;    # No key, or an unknown one.
+  internal @12;        # A promise was broken.
+}
+
+struct LogitBias {
+  # A client's wish about one token.
+
+  token @0 :UInt32;
+  # An index into the model's vocabulary.
+
+  bias @1 :Float64;
+  # Added to the logit.
+}
+
+struct Sampling {
+  # How the next token is chosen. The draw at a position depends on (seed, position) only.
+
+  temperature @0 :Float64 = 1.0;
+  # 0: greedy.
+
+  topK @1 :Int64;
+  # Only the k most likely tokens; 0: all.
+
+  topP @2 :Float64 = 1.0;
+  # Only the most likely tokens that hold this much probability.
+
+  minP @3 :Float64;
+  # Only tokens with at least this share of the most likely one's probability.
+
+  repetitionPenalty @4 :Float64 = 1.0;
+  # Divides positive and multiplies negative logits of tokens seen.
+
+  presencePenalty @5 :Float64;
+  # Subtracted once from the logit of a token generated before.
+
+  frequencyPenalty @6 :Float64;
+  # Subtracted for each time a token was generated.
+
+  logitBias @7 :List(LogitBias);
+  # At most one entry a token.
+
+  seed @8 :UInt64;
+  # Of the counter-based generator.
+
+  maxTokens @9 :Int64 = 16;
+  # Generated tokens over all attempts; finish `length` when reached.
+
+  minTokens @10 :Int64;
+  # No stop token before this many.
+
+  stopTokens @11 :List(UInt32);
+  # The model's end tokens and the request's own, in that order of use.
+
+  ignoreEos @12 :Bool;
+  # Stop tokens do not stop.
+
+  logprobs @13 :Int64 = -1;
+  # How many alternatives beside the chosen token; -1: no logprobs.
+}
+
+struct TokenLogprob {
+  # A token and how likely it was.
+
+  token @0 :UInt32;
+  # An index into the model's vocabulary.
+
+  logprob @1 :Float64;
+  # Natural logarithm, before temperature and filters.
+}
+
+struct PositionLogprobs {
+  # The probabilities at one position.
+
+  chosen @0 :TokenLogprob;
+  # The token that was taken.
+
+  top @1 :List(TokenLogprob);
+  # The most likely alternatives, best first.
+}
+
+# ---- The way of a request ----------------------------------------------------------------------------------
+# `request` names a request for life; `attempt` counts the tries at it from 1. A message about an attempt that
+# is not the newest is ignored, so every message here may be repeated.
+
+struct Submit {
+  # Gateway -> queue, once per attempt. Answered by Accepted or Refused. A newer attempt replaces the older one.
+  # Loss: the queue is reported lost, and the gateway submits again.
+
+  request @0 :UInt64;
+  # Chosen by the gateway: its incarnation in the upper half, a counter in the lower.
+
+  attempt @1 :UInt32 = 1;
+  # Which try this is.
+
+  model @2 :Text;
+  # As clients spell it.
+
+  tenant @3 :Text;
+  # Whom quota and fair share belong to; may be empty.
+
+  serviceClass @4 :ServiceClass = normal;
+  # In what order it feels overload.
+
+  ttftInMillis @5 :Int64;
+  # Time left until the first token is due; only for the deadline class.
+
+  expiresInMillis @6 :Int64;
+  # Dropped unexecuted after this long; 0: never.
+
+  requeueWhenLate @7 :Bool;
+  # Deadline class: serve as best effort instead of refusing.
+
+  prompt @8 :List(UInt32);
+  # Token ids, begin token included.
+
+  generated @9 :List(UInt32);
+  # What the client has already got from earlier attempts.
+
+  sampling @10 :Sampling;
+  # How tokens are chosen.
+
+  tokensTo @11 :Text;
+  # The gateway that holds the client.
+}
+
+struct Accepted {
+  # Queue -> gateway, once per Submit that is not refused: the queue owns the request now. Loss: the queue or
+  # the gateway is gone.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Submit.
+}
+
+struct Refused {
+  # Queue -> gateway, instead of tokens: at submission, or later when a deadline cannot be met any more. Ends
+  # the attempt.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Submit.
+
+  code @2 :ErrorCode;
+  # Decides the HTTP status.
+
+  why @3 :Text;
+  # For the client: which limit, which numbers, what to do.
+
+  retryAfterMillis @4 :Int64;
+  # When capacity is expected; 0: unknown.
+}
+
+struct Started {
+  # Queue -> gateway, when the request is handed to a worker; once per attempt. Loss is harmless.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Submit.
+
+  worker @2 :Text;
+  # Whose loss would interrupt the attempt.
+
+  queuedMillis @3 :Int64;
+  # How long it waited in the queue.
+}
+
+struct Interrupted {
+  # Queue -> gateway: this attempt is lost (its worker died). The gateway submits again with the tokens so far.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # The lost one.
+
+  why @2 :Text;
+  # For logs.
+}
+
+struct Cancel {
+  # Gateway -> queue -> scheduler or worker: stop all work on the request. Ends in RunEnded if a worker had
+  # begun. Cancelling what is not known is no error.
+
+  request @0 :UInt64;
+  # As in Submit.
+}
+
+struct Enqueued {
+  # Queue -> scheduler, once per attempt and again when the scheduler appears anew: the numbers of a waiting
+  # request, never its prompt. A newer attempt replaces the older.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Submit.
+
+  model @2 :Text;
+  # Which instances can serve it.
+
+  serviceClass @3 :ServiceClass = normal;
+  # As in Submit.
+
+  rank @4 :UInt64;
+  # The queue's fair order among what has no deadline: lowest first.
+
+  ttftInMillis @5 :Int64;
+  # As in Submit, counted from this sending.
+
+  requeueWhenLate @6 :Bool;
+  # As in Submit.
+
+  prefillTokens @7 :Int64;
+  # Prompt and already generated tokens.
+
+  outputMax @8 :Int64;
+  # Tokens that may still be generated.
+}
+
+struct Withdrawn {
+  # Queue -> scheduler: not waiting any more (cancelled, expired, replaced). Also the answer to a Dispatch of
+  # what the queue no longer has.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  model @1 :Text;
+  # Whose backlog it was in.
+}
+
+struct Dispatch {
+  # Scheduler -> queue: hand the request to this worker now. Answered by nothing, or by Withdrawn.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Enqueued.
+
+  worker @2 :Text;
+  # The instance that was chosen.
+
+  estimatedMicros @3 :Int64;
+  # Predicted prefill time, returned in PrefillFinished.
+}
+
+struct CannotBeOnTime {
+  # Scheduler -> queue: no instance can meet the deadline. The queue refuses, or requeues in a lower class.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Enqueued.
+
+  earliestInMillis @2 :Int64;
+  # When the first token could have been there.
+}
+
+struct Run {
+  # Queue -> worker, once per attempt. Answered by TokensProduced to `tokensTo`, PrefillFinished to the scheduler
+  # and exactly one RunEnded to both queue and scheduler. Loss: the worker is reported lost.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Submit. A newer one replaces the older.
+
+  model @2 :Text;
+  # Which of the worker's models.
+
+  tenant @3 :Text;
+  # Salts the prefix cache; may be empty.
+
+  serviceClass @4 :ServiceClass = normal;
+  # Decides who is preempted when pages run out.
+
+  prompt @5 :List(UInt32);
+  # Token ids, begin token included.
+
+  generated @6 :List(UInt32);
+  # Tokens from earlier attempts; generation goes on after them.
+
+  sampling @7 :Sampling;
+  # How tokens are chosen.
+
+  tokensTo @8 :Text;
+  # The gateway that holds the client.
+
+  estimatedMicros @9 :Int64;
+  # As in Dispatch.
+}
+
+struct TokensProduced {
+  # Worker -> gateway, in order, one per request and step that produced something. The one with a finish is the
+  # last. A stop token ends the stream and is not among `tokens`. Loss: the worker is reported lost.
+
+  request @0 :UInt64;
+  # As in Submit.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  first @2 :UInt64;
+  # Index of tokens[0] among all generated tokens of the request.
+
+  tokens @3 :List(UInt32);
+  # May be empty in the last one.
+
+  logprobs @4 :List(PositionLogprobs);
+  # As long as `tokens`, or empty.
+
+  finish @5 :FinishReason;
+  # None while the stream goes on.
+
+  cached @6 :Int64;
+  # Prompt tokens that the prefix cache held.
+
+  code @7 :ErrorCode;
+  # With finish `failed`.
+
+  why @8 :Text;
+  # With finish `failed`: for the client.
+}
+
+struct PrefillFinished {
+  # Worker -> scheduler, when a prefill ends, also in failure; at most one per attempt, before its RunEnded.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  worker @2 :Text;
+  # Who says so.
+
+  model @3 :Text;
+  # Whose cost model learns from it.
+
+  estimatedMicros @4 :Int64;
+  # What the scheduler had assumed.
+
+  measuredMicros @5 :Int64;
+  # From Run to the end of the prefill.
+
+  computed @6 :Int64;
+  # Tokens, without those found in the prefix cache.
+}
+
+struct RunEnded {
+  # Worker -> queue and scheduler: exactly one per Run, whatever happened.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  worker @2 :Text;
+  # Who says so.
+
+  model @3 :Text;
+  # As in Run.
+
+  finish @4 :FinishReason;
+  # Why it ended.
+
+  produced @5 :Int64;
+  # Tokens generated in this attempt.
+}
+
+# ---- Who is there ------------------------------------------------------------------------------------------
+
+struct InstanceReady {
+  # Worker -> scheduler and gateways: this worker serves the model from now on. Repeated when the hearer
+  # appears anew.
+
+  worker @0 :Text;
+  # The worker's actor.
+
+  model @1 :Text;
+  # What it serves.
+
+  incarnation @2 :UInt64;
+  # Of the worker.
+
+  runningMax @3 :Int64 = 1;
+  # Sequences that may run at once, over all models of the worker.
+
+  kvCapacity @4 :Int64;
+  # Tokens of this model that the worker's pages could hold.
+
+  prefillTokensPerSecond @5 :Float64;
+  # Measured at load; the prior of the cost model.
+
+  weightsDigest @6 :Text;
+  # Hex; names the bytes that serve.
+}
+
+struct InstanceGone {
+  # Worker -> scheduler and gateways: the worker serves the model no longer, or could not load it.
+
+  worker @0 :Text;
+  # The worker's actor.
+
+  model @1 :Text;
+  # What it served.
+
+  incarnation @2 :UInt64;
+  # Of the worker.
+
+  why @3 :Text;
+  # For logs and for clients whose model is away.
+}
+
+struct InstanceStatus {
+  # Worker -> gateways, twice a second and when a count falls to zero; for metrics. Loss is harmless.
+
+  worker @0 :Text;
+  # The worker's actor.
+
+  model @1 :Text;
+  # Which of its models.
+
+  running @2 :Int64;
+  # Sequences in the current step.
+
+  waiting @3 :Int64;
+  # Handed over, not yet in a step.
+
+  kvUsed @4 :Int64;
+  # Pages of the pool that this model holds.
+
+  kvTotal @5 :Int64;
+  # Pages of the worker's pool.
+
+  preemptions @6 :UInt64;
+  # Since the worker's start, as the following counts.
+
+  prefixQueries @7 :UInt64;
+  # Tokens looked up in the prefix cache.
+
+  prefixHits @8 :UInt64;
+  # Tokens found there.
+
+  steps @9 :UInt64;
+  # Steps of the engine.
+}
+
+struct QueueStatus {
+  # Queue -> gateways, twice a second and when a count falls to zero; for metrics. Loss is harmless.
+
+  model @0 :Text;
+  # Whose queue.
+
+  waiting @1 :Int64;
+  # Requests not yet with a worker.
+
+  running @2 :Int64;
+  # Requests with a worker.
+
+  waitingTokens @3 :Int64;
+  # Prompt and already generated tokens of what waits.
+
+  refused @4 :UInt64;
+  # Since the queue's start, as the following count.
+
+  expired @5 :UInt64;
+  # Dropped unexecuted.
+}
+
+struct ActorFound {
+  # The mesh -> every local actor: an actor can be reached, for the first time or under a new incarnation. Made
+  # from ActorOpened by the node that hears it.
+
+  actor @0 :Text;
+  # Its name.
+
+  incarnation @1 :UInt64;
+  # Rises with every start under this name.
+}
+
+struct ActorLost {
+  # The mesh -> every local actor: an actor is gone, and so is all that was on the way to it.
+
+  actor @0 :Text;
+  # Its name.
+
+  incarnation @1 :UInt64;
+  # Which one is gone.
+
+  why @2 :Text;
+  # For logs.
+}

@@ -1,0 +1,85 @@
+// What the tests of the mesh share: an inbox that can be waited on, short letters, logs that go nowhere.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "messages/mesh/mesh.hpp"
+
+namespace sangam::testing {
+
+/// Generous: only a broken mesh uses it up.
+constexpr std::chrono::seconds kDeadline{20};
+
+inline LogSink ignore_logs() {
+  return [](const LogLine&) {};
+}
+
+inline Envelope letter_to(const std::string& to, std::uint64_t request) {
+  Envelope letter;
+  letter.from = ActorName("tester");
+  letter.to = ActorName(to);
+  letter.message = Cancel{RequestId{request}};
+  return letter;
+}
+
+inline std::uint64_t request_of(const Envelope& letter) {
+  return std::uint64_t(std::get<Cancel>(letter.message).request);
+}
+
+/// Keeps what arrives: letters, and presence as "+name/incarnation" and "-name/incarnation why".
+class Inbox {
+ public:
+  Mailbox mailbox() {
+    return [this](EnvelopePtr letter) { put(std::move(letter)); };
+  }
+  std::vector<EnvelopePtr> letters() const {
+    std::lock_guard lock(mutex_);
+    return letters_;
+  }
+  std::vector<std::string> presence() const {
+    std::lock_guard lock(mutex_);
+    return presence_;
+  }
+  void let_go() {
+    std::vector<EnvelopePtr> gone;
+    std::lock_guard lock(mutex_);
+    gone.swap(letters_);
+  }
+  /// True when `condition(inbox)` came true before the deadline; asked whenever something arrives.
+  template <class Condition>
+  [[nodiscard]] bool wait(Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, [&] { return condition(letters_, presence_); });
+  }
+  [[nodiscard]] bool wait_letters(std::size_t count) {
+    return wait([=](auto& letters, auto&) { return letters.size() >= count; });
+  }
+  [[nodiscard]] bool wait_presence(std::size_t count) {
+    return wait([=](auto&, auto& presence) { return presence.size() >= count; });
+  }
+
+ private:
+  void put(EnvelopePtr letter) {
+    std::lock_guard lock(mutex_);
+    auto text = [](const auto& m) { return m.actor.text() + "/" + std::to_string(std::uint64_t(m.incarnation)); };
+    if (const auto* found = std::get_if<ActorFound>(&letter->message)) {
+      presence_.push_back("+" + text(*found));
+    } else if (const auto* lost = std::get_if<ActorLost>(&letter->message)) {
+      presence_.push_back("-" + text(*lost) + " " + lost->why);
+    } else {
+      letters_.push_back(std::move(letter));
+    }
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<EnvelopePtr> letters_;
+  std::vector<std::string> presence_;
+};
+
+}  // namespace sangam::testing
