@@ -164,10 +164,17 @@ class Reader {
   void read_scheduler() {
     auto table = root_.table("scheduler");
     auto& scheduler = config_.scheduler;
-    table.read("dispatch", scheduler.dispatch);
-    table.read("look_ahead", scheduler.look_ahead);
-    table.read("floor_percent", scheduler.floor_percent);
-    if (auto known = policy_named(scheduler.dispatch); !known) table.refuse("dispatch", known.error().context);
+    std::string dispatch = "lst_imh";
+    std::int64_t floor_percent = 5;
+    auto look_ahead = std::chrono::duration_cast<Millis>(scheduler.look_ahead);
+    table.read("dispatch", dispatch);
+    table.read("look_ahead", look_ahead);
+    table.read("floor_percent", floor_percent);
+    scheduler.look_ahead = look_ahead;
+    scheduler.floor_share = static_cast<double>(floor_percent) / 100.0;
+    if (floor_percent > 100) table.refuse("floor_percent", "'floor_percent' must be 0 to 100");
+    const auto policy = dispatch_policy(dispatch);
+    policy ? void(scheduler.policy = *policy) : table.refuse("dispatch", policy.error().context);
   }
 
   void read_workers() {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/queue/queue_options.hpp"
-#include "actors/scheduler/scheduler_options.hpp"
+#include "actors/scheduler/scheduler_core.hpp"
 #include "actors/worker/worker_options.hpp"
 #include "gateway/options.hpp"
 #include "messages/vocabulary/names.hpp"

@@ -63,7 +63,7 @@ class RunningProcess final : public MeshProcess {
   Result<void> host(const MeshConfig& config, const std::string& role) {
     if (role == "gateway") return start_gateway(config);
     if (role == "scheduler") {
-      host_->spawn({config.scheduler.name, [options = config.scheduler](Incarnation) { return hosted<SchedulerCore>(options); }});
+      host_->spawn({ActorName("scheduler"), [options = config.scheduler](Incarnation) { return hosted<SchedulerCore>(options); }});
     } else if (role == "queue") {
       for (const auto& model : config.gateway.models) spawn_queue(config.queue, model.id);
     } else {
