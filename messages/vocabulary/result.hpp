@@ -4,6 +4,7 @@
 #include <boost/describe/enum.hpp>
 #include <boost/system/result.hpp>
 #include <cstdint>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -44,6 +45,12 @@ class [[nodiscard]] Result : public boost::system::result<T, Error> {
  public:
   using boost::system::result<T, Error>::result;
 };
+
+/// For logs and failing tests; what a value looks like is its own affair.
+template <class T>
+std::ostream& operator<<(std::ostream& out, const Result<T>& result) {
+  return result ? out << "a value" : out << "error: " << result.error().context;
+}
 
 [[nodiscard]] inline Error make_error(ErrorCode code, std::string context) {
   return Error{code, std::move(context)};
