@@ -1,0 +1,230 @@
+// The engine's step: admit, choose a model, plan its rows, compute, take the next tokens.
+#include "gpu/engine/engine.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "messages/vocabulary/assert.hpp"
+
+namespace sangam {
+namespace {
+
+std::string quoted(const ModelId& name) { return "model " + name.text(); }
+
+TokensProduced part_of(const Sequence& sequence) {
+  TokensProduced produced;
+  produced.request = sequence.run.request;
+  produced.attempt = sequence.run.attempt;
+  produced.first = std::uint64_t(sequence.length() - sequence.prompt_length);
+  return produced;
+}
+
+TokensProduced failure(const Sequence& sequence, Error error) {
+  TokensProduced produced = part_of(sequence);
+  produced.finish = FinishReason::failed;
+  produced.code = error.code;
+  produced.why = std::move(error.context);
+  return produced;
+}
+
+Result<void> check_tokens(const Run& run, std::int64_t vocab_size) {
+  if (run.prompt.empty())
+    return make_error(ErrorCode::invalid_input, quoted(run.model) + ": the prompt has no token; send at least one");
+  for (const auto* tokens : {&run.prompt, &run.generated}) {
+    const auto largest = std::max_element(tokens->begin(), tokens->end());
+    if (largest == tokens->end() || std::int64_t(*largest) < vocab_size) continue;
+    return make_error(ErrorCode::invalid_input, quoted(run.model) + ": token " + std::to_string(*largest) +
+                                                    " is not below the vocabulary's size " +
+                                                    std::to_string(vocab_size));
+  }
+  return {};
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options, PagePool& pool)
+    : options_(options), pool_(pool), roster_(pool.pages(), options.running_max) {
+  SANGAM_ASSERT(options.step_tokens.count() >= 1, options.step_tokens);
+}
+
+Result<void> Engine::load(const ModelId& name, LoadedModel loaded) {
+  if (models_.contains(name))
+    return make_error(ErrorCode::invalid_input, quoted(name) + " is loaded already; unload it first");
+  const std::size_t page_bytes = pool_.arena().page_bytes;
+  if (loaded.model->tokens_per_page(page_bytes) < 1) {
+    return make_error(ErrorCode::invalid_input,
+                      quoted(name) + ": KV bytes of one token=" + std::to_string(loaded.model->kv_bytes_per_token()) +
+                          " do not fit into a page of " + std::to_string(page_bytes) + "; make pages larger");
+  }
+  if (kv_pages() < Pages{1}) {
+    return make_error(ErrorCode::exhausted, quoted(name) + ": weights have left no page of the pool's " +
+                                                std::to_string(pool_.pages().total().count()) +
+                                                " for KV; make the pool larger or serve fewer models");
+  }
+  models_.emplace(name, Served{std::move(loaded), 0});
+  return {};
+}
+
+Result<void> Engine::unload(const ModelId& name) {
+  if (!models_.contains(name)) return make_error(ErrorCode::not_found, quoted(name) + " is not loaded");
+  const RosterCount count = roster_.count(name);
+  if (count.running + count.waiting > 0) {
+    return make_error(ErrorCode::unavailable, quoted(name) + " has live requests: running=" +
+                                                  std::to_string(count.running) + " waiting=" +
+                                                  std::to_string(count.waiting) + "; cancel or await them first");
+  }
+  models_.erase(name);
+  return {};
+}
+
+Result<void> Engine::add(Run run) {
+  const auto served = models_.find(run.model);
+  if (served == models_.end()) return make_error(ErrorCode::not_found, quoted(run.model) + " is not loaded");
+  const Model& model = *served->second.loaded.model;
+  if (auto checked = check_tokens(run, model.config().vocab_size); !checked) return checked;
+  if (auto checked = check_sampling(run.sampling, model.config().vocab_size); !checked) return checked;
+
+  const auto prompt_length = std::int64_t(run.prompt.size());
+  const std::int64_t capacity = kv_capacity(run.model).count();
+  const std::int64_t room = std::min(model.config().context, capacity) - prompt_length;
+  if (room < 1) {
+    return make_error(ErrorCode::context_length,
+                      quoted(run.model) + ": prompt tokens=" + std::to_string(prompt_length) +
+                          " leave no room for output: context=" + std::to_string(model.config().context) +
+                          ", KV capacity=" + std::to_string(capacity) + "; shorten the prompt");
+  }
+  Sequence sequence({run.service_class, ++arrivals_}, std::move(run));
+  sequence.length_max = prompt_length + std::min(sequence.run.sampling.max_tokens.count(), room);
+  sequence.tokens_per_page = model.tokens_per_page(pool_.arena().page_bytes);
+  if (sequence.length() < sequence.length_max) {
+    roster_.add(std::move(sequence));
+    return {};
+  }
+  completed_.push_back(part_of(sequence));
+  completed_.back().finish = FinishReason::length;
+  return {};
+}
+
+bool Engine::cancel(RequestId request) {
+  const auto told_later = [request](const TokensProduced& produced) { return produced.request == request; };
+  return roster_.remove(request) || std::erase_if(completed_, told_later) > 0;
+}
+
+StepReport Engine::step() {
+  StepReport report;
+  report.produced = std::exchange(completed_, {});
+  admit(report);
+  Served* served = next_model();
+  if (served == nullptr) return report;
+  const std::vector<Part> parts = plan(last_stepped_);
+  if (parts.empty()) return report;  // all of it was preempted by others
+  compute(*served, parts);
+
+  const auto vocab_size = std::size_t(served->loaded.model->config().vocab_size);
+  std::span<float> logits(logits_);
+  for (const Part& part : parts) {
+    advance(part, logits.first(part.wants_logits ? vocab_size : 0), report);
+    if (part.wants_logits) logits = logits.subspan(vocab_size);
+  }
+  return report;
+}
+
+void Engine::admit(StepReport& report) {
+  for (roster_.admit(); const Sequence* sequence = roster_.hopeless(); roster_.admit()) {
+    report.produced.push_back(failure(
+        *sequence, make_error(ErrorCode::exhausted, quoted(sequence->run.model) + ": KV pages needed=" +
+                                                        std::to_string(sequence->pages_for(sequence->length())) +
+                                                        ", left by weights=" + std::to_string(kv_pages().count()) +
+                                                        "; send it to another worker or make the pool larger")));
+    roster_.remove(sequence->run.request);
+  }
+}
+
+/// Round robin over the models that have running sequences.
+Engine::Served* Engine::next_model() {
+  auto next = models_.upper_bound(last_stepped_);
+  for (std::size_t looked_at = 0; looked_at < models_.size(); ++looked_at, ++next) {
+    if (next == models_.end()) next = models_.begin();
+    if (!roster_.runs(next->first)) continue;
+    last_stepped_ = next->first;
+    return &next->second;
+  }
+  return nullptr;
+}
+
+/// Decodes first, then prompts, each in the order of rank, until the step's rows are spent. Only a decode may
+/// need another page; it takes it from one that ranks after it, and that one is not yet in the plan.
+std::vector<Engine::Part> Engine::plan(const ModelId& name) {
+  std::vector<Part> parts;
+  std::int64_t rows_left = options_.step_tokens.count();
+  const std::vector<Sequence*> sequences = roster_.running(name);
+  for (Sequence* sequence : sequences) {
+    if (rows_left == 0 || !sequence->running || sequence->missing() != 1) continue;
+    if (!roster_.grow(*sequence, sequence->length())) continue;
+    parts.push_back({sequence, 1, true});
+    --rows_left;
+  }
+  for (Sequence* sequence : sequences) {
+    if (rows_left == 0 || !sequence->running || sequence->missing() == 1) continue;
+    const std::int64_t rows = std::min(rows_left, sequence->missing());
+    parts.push_back({sequence, rows, rows == sequence->missing()});
+    rows_left -= rows;
+  }
+  return parts;
+}
+
+void Engine::compute(Served& served, const std::vector<Part>& parts) {
+  std::vector<SequenceSlice> slices;
+  std::size_t with_logits = 0;
+  for (const auto& [sequence, rows, wants_logits] : parts) {
+    slices.push_back({std::span(sequence->tokens).subspan(std::size_t(sequence->computed), std::size_t(rows)),
+                      sequence->computed, sequence->pages, wants_logits});
+    with_logits += wants_logits ? 1 : 0;
+  }
+  const std::size_t size = with_logits * std::size_t(served.loaded.model->config().vocab_size);
+  if (logits_.size() < size) logits_.resize(size);
+  served.loaded.model->forward(slices, pool_.arena(), std::span(logits_).first(size));
+  ++served.steps;
+}
+
+void Engine::advance(const Part& part, std::span<float> logits, StepReport& report) {
+  Sequence& sequence = *part.sequence;
+  sequence.computed += part.rows;
+  if (!sequence.prefilled) {
+    sequence.prefilled = part.wants_logits;
+    report.prefills.push_back({sequence.run.request, Tokens(part.rows), part.wants_logits});
+  }
+  if (!part.wants_logits) return;
+  report.produced.push_back(next_token(sequence, logits));
+  if (report.produced.back().finish != FinishReason::none) roster_.remove(sequence.run.request);
+}
+
+TokensProduced Engine::next_token(Sequence& sequence, std::span<float> logits) {
+  auto choice = choose(logits, sequence.run.sampling, sequence.history);
+  if (!choice) return failure(sequence, choice.error());
+  TokensProduced produced = part_of(sequence);
+  if (choice->stops) {
+    produced.finish = FinishReason::stop;
+    return produced;
+  }
+  sequence.tokens.push_back(choice->token);
+  sequence.history.add(choice->token);
+  produced.tokens = {choice->token};
+  if (choice->logprobs) produced.logprobs.push_back(std::move(*choice->logprobs));
+  if (sequence.length() == sequence.length_max) produced.finish = FinishReason::length;
+  return produced;
+}
+
+Tokens Engine::kv_capacity(const ModelId& name) const {
+  const auto served = models_.find(name);
+  if (served == models_.end()) return Tokens{0};
+  return Tokens(kv_pages().count() * served->second.loaded.model->tokens_per_page(pool_.arena().page_bytes));
+}
+
+EngineStats Engine::stats(const ModelId& name) const {
+  const auto served = models_.find(name);
+  return {roster_.count(name), served == models_.end() ? 0 : served->second.steps};
+}
+
+}  // namespace sangam

@@ -1,0 +1,103 @@
+// Serves several models from one pool of pages: continuous batching, one step of one model at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "gpu/engine/roster.hpp"
+#include "gpu/memory/page_pool.hpp"
+#include "gpu/memory/segment_store.hpp"
+#include "gpu/model/model.hpp"
+
+namespace sangam {
+
+struct EngineOptions {
+  std::int64_t running_max = 32;  ///< Sequences that hold pages at once, over all models.
+  Tokens step_tokens{512};        ///< Rows of one step: a long prompt holds up running streams this much.
+};
+
+/// A model that is ready to compute, and what it computes with.
+struct LoadedModel {
+  SlotTable weights;
+  std::unique_ptr<Model> model;  ///< Reads `weights`; destroyed first.
+};
+
+/// How far the first prefill of a request came in one step. One that is computed again after a preemption
+/// before its end counts again.
+struct PrefillProgress {
+  RequestId request{};
+  Tokens rows{};
+  bool done = false;
+};
+
+/// What one step did. Both lists are in the order of rank; a request is in each at most once.
+struct StepReport {
+  std::vector<TokensProduced> produced;
+  std::vector<PrefillProgress> prefills;
+};
+
+/// A model's work now, and counts since the engine's start.
+struct EngineStats {
+  RosterCount count;
+  std::uint64_t steps = 0;
+};
+
+/// The tokens of a request depend on its own prompt, sampling and model only: not on who runs beside it, how
+/// its prompt was cut into steps, whether it was preempted, or with which of its tokens it came here as
+/// `generated`. One thread at a time.
+class Engine {
+ public:
+  /// `pool` outlives the engine.
+  Engine(EngineOptions options, PagePool& pool);
+
+  /// Refused where the name is taken, a page cannot hold one token of it, or weights have left no page.
+  Result<void> load(const ModelId& name, LoadedModel loaded);
+  /// Refused while requests of it are live.
+  Result<void> unload(const ModelId& name);
+
+  /// Refused where it can never run; then nothing is reported for it. The request must not be live.
+  Result<void> add(Run run);
+  /// Its pages are free at once, and nothing more is reported. False where it is not live.
+  bool cancel(RequestId request);
+
+  [[nodiscard]] bool has_work() const { return !roster_.empty() || !completed_.empty(); }
+  [[nodiscard]] StepReport step();
+
+  [[nodiscard]] EngineStats stats(const ModelId& name) const;
+  /// Tokens of this model that fit into the pages that weights have left; 0 where it is not loaded.
+  [[nodiscard]] Tokens kv_capacity(const ModelId& name) const;
+
+ private:
+  struct Served {
+    LoadedModel loaded;
+    std::uint64_t steps = 0;
+  };
+  /// A sequence and how many of its tokens the step computes.
+  struct Part {
+    Sequence* sequence = nullptr;
+    std::int64_t rows = 0;
+    bool wants_logits = false;
+  };
+
+  /// What weights have left, free or not.
+  [[nodiscard]] Pages kv_pages() const { return pool_.pages().free() + roster_.held(); }
+  void admit(StepReport& report);
+  [[nodiscard]] Served* next_model();
+  [[nodiscard]] std::vector<Part> plan(const ModelId& name);
+  void compute(Served& served, const std::vector<Part>& parts);
+  void advance(const Part& part, std::span<float> logits, StepReport& report);
+  [[nodiscard]] TokensProduced next_token(Sequence& sequence, std::span<float> logits);
+
+  EngineOptions options_;
+  PagePool& pool_;
+  std::map<ModelId, Served> models_;
+  Roster roster_;
+  ModelId last_stepped_;
+  std::uint64_t arrivals_ = 0;
+  std::vector<TokensProduced> completed_;  ///< Came with all their tokens; told by the next step.
+  std::vector<float> logits_;              ///< (slices that want logits, vocab_size)
+};
+
+}  // namespace sangam

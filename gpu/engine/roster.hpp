@@ -1,0 +1,69 @@
+// All live sequences of an engine in the order of their rank, and who of them holds pages.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "gpu/engine/sequence.hpp"
+#include "gpu/memory/free_pages.hpp"
+
+namespace sangam {
+
+/// What one model's sequences are doing.
+struct RosterCount {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  Pages pages{};
+  std::uint64_t preemptions = 0;  ///< Since the start.
+};
+
+/// Sequences are admitted strictly by rank, with pages for all tokens that they have, and lose them only to
+/// one that ranks before them. A preempted sequence computes everything again, to the same bits.
+class Roster {
+ public:
+  /// `running_max`: how many sequences may hold pages at once.
+  Roster(FreePages& pages, std::int64_t running_max);
+  ~Roster();
+  Roster(const Roster&) = delete;
+  Roster& operator=(const Roster&) = delete;
+
+  /// The request must not be there yet. Waits from now on.
+  void add(Sequence sequence);
+  /// Gives its pages back. False where it is not known.
+  bool remove(RequestId request);
+  [[nodiscard]] bool contains(RequestId request) const { return rank_of_.contains(request); }
+  [[nodiscard]] bool empty() const { return by_rank_.empty(); }
+
+  /// Lets in who is first in rank, as far as places and pages reach.
+  void admit();
+  /// The first in rank, if it cannot get its pages though nobody else holds any: it never will.
+  [[nodiscard]] const Sequence* hopeless() const;
+  /// Makes room for `length` tokens. False: nobody who ranks after it has a page left, so it waits again.
+  [[nodiscard]] bool grow(Sequence& sequence, std::int64_t length);
+
+  /// In the order of rank.
+  [[nodiscard]] std::vector<Sequence*> running(const ModelId& model);
+  [[nodiscard]] bool runs(const ModelId& model) const;
+  [[nodiscard]] RosterCount count(const ModelId& model) const;
+  /// Held by all sequences together.
+  [[nodiscard]] Pages held() const;
+
+ private:
+  [[nodiscard]] Sequence* last_running();
+  [[nodiscard]] bool could_enter(const Sequence& sequence) const;
+  void take_pages(Sequence& sequence, std::int64_t count);
+  void release(Sequence& sequence);
+  void preempt(Sequence& sequence);
+
+  FreePages& pages_;
+  std::int64_t running_max_;
+  std::int64_t running_ = 0;
+  std::map<Rank, Sequence> by_rank_;
+  std::unordered_map<RequestId, Rank> rank_of_;
+  std::unordered_map<ModelId, std::uint64_t> preemptions_;
+};
+
+}  // namespace sangam

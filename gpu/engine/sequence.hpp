@@ -1,0 +1,56 @@
+// One request while the engine works on it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gpu/engine/sampling.hpp"
+#include "gpu/model/model.hpp"
+#include "messages/vocabulary/request.hpp"
+
+namespace sangam {
+
+/// Who comes first where pages or places are short: the class, then who came earlier. Kept through preemption,
+/// so the first in rank always moves on and all others follow in turn.
+struct Rank {
+  ServiceClass service_class = ServiceClass::normal;
+  std::uint64_t arrival = 0;
+
+  auto operator<=>(const Rank&) const = default;
+};
+
+/// Waits without pages, or runs with pages for all that it has computed.
+struct Sequence {
+  Sequence(Rank rank_, Run request)
+      : rank(rank_),
+        history(request.sampling, request.prompt, request.generated),
+        prompt_length(std::int64_t(request.prompt.size())),
+        tokens(std::exchange(request.prompt, {})) {
+    const std::vector<TokenId> generated = std::exchange(request.generated, {});
+    tokens.insert(tokens.end(), generated.begin(), generated.end());
+    run = std::move(request);
+  }
+
+  Rank rank;
+  Run run;  ///< Its `prompt` and `generated` have moved into `tokens`.
+  TokenHistory history;
+  std::int64_t prompt_length = 0;
+  std::vector<TokenId> tokens;       ///< Prompt, then all generated tokens, of earlier attempts too.
+  std::int64_t length_max = 0;       ///< Ends when there are this many tokens.
+  std::int64_t tokens_per_page = 1;  ///< Of its model.
+
+  std::vector<PageId> pages;
+  std::int64_t computed = 0;  ///< Tokens whose K and V are in the pages.
+  bool running = false;
+  bool prefilled = false;  ///< Once: what is computed again after a preemption is no prefill.
+
+  [[nodiscard]] std::int64_t length() const { return std::int64_t(tokens.size()); }
+  [[nodiscard]] std::int64_t missing() const { return length() - computed; }
+  [[nodiscard]] std::int64_t pages_for(std::int64_t length) const {
+    return (length + tokens_per_page - 1) / tokens_per_page;
+  }
+};
+
+}  // namespace sangam
