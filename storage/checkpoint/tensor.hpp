@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sangam {
@@ -25,7 +26,21 @@ enum class DType : std::uint8_t { bf16, f16, f32, i8, u8, i32, i64 };
   return 0;
 }
 
-/// Row-major. `bytes` belongs to the checkpoint or the pool that made the view.
+/// As safetensors spells it.
+[[nodiscard]] constexpr std::string_view name_of(DType type) {
+  switch (type) {
+    case DType::bf16: return "BF16";
+    case DType::f16: return "F16";
+    case DType::f32: return "F32";
+    case DType::i8: return "I8";
+    case DType::u8: return "U8";
+    case DType::i32: return "I32";
+    case DType::i64: return "I64";
+  }
+  return "";
+}
+
+/// Row-major; aligned only as the file happens to be. `bytes` belongs to the checkpoint or the pool that made the view.
 struct TensorView {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
