@@ -74,7 +74,7 @@ Result<void> ask(const AskOptions& options) {
   if (options.max_tokens > 0) body["max_tokens"] = options.max_tokens;
   EventStream events;
   std::string failure;
-  const HttpRequest request{"POST", "/v1/chat/completions", json::serialize(body), Millis(600'000)};
+  const HttpCall request{"POST", "/v1/chat/completions", json::serialize(body), Millis(600'000)};
   const auto answer = http_call(*base, request, [&](std::string_view piece) {
     events.feed(piece, [&](std::string_view data) { print_chunk(data, failure); });
   });

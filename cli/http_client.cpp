@@ -17,7 +17,7 @@ using Failure = boost::system::error_code;
 /// One request over one connection. Each asynchronous call is run to its end, so that deadlines hold.
 class Call {
  public:
-  Call(const HttpBase& base, const HttpRequest& request, const BodySink& sink)
+  Call(const HttpBase& base, const HttpCall& request, const BodySink& sink)
       : base_(base), request_(request), sink_(sink), stream_(context_) {
     parser_.body_limit(boost::none);
   }
@@ -84,7 +84,7 @@ class Call {
   }
 
   const HttpBase& base_;
-  const HttpRequest& request_;
+  const HttpCall& request_;
   const BodySink& sink_;
   asio::io_context context_{1};
   beast::tcp_stream stream_;
@@ -110,7 +110,7 @@ Result<HttpBase> parse_http_base(std::string_view url) {
   return HttpBase{std::string(url.substr(0, colon)), std::string(url.substr(colon + 1))};
 }
 
-Result<HttpAnswer> http_call(const HttpBase& base, const HttpRequest& request, const BodySink& sink) {
+Result<HttpAnswer> http_call(const HttpBase& base, const HttpCall& request, const BodySink& sink) {
   try {
     return Call(base, request, sink).perform();
   } catch (const std::exception& problem) {

@@ -18,7 +18,7 @@ struct HttpBase {
 
 [[nodiscard]] Result<HttpBase> parse_http_base(std::string_view url);
 
-struct HttpRequest {
+struct HttpCall {
   std::string method = "GET";
   std::string target = "/";
   std::string body;  ///< JSON where not empty.
@@ -35,6 +35,6 @@ using BodySink = std::function<void(std::string_view)>;
 
 /// With a `sink`, the body of a 200 goes there piece by piece instead of into the answer; `timeout` then
 /// bounds each wait, not the whole.
-[[nodiscard]] Result<HttpAnswer> http_call(const HttpBase& base, const HttpRequest& request, const BodySink& sink = {});
+[[nodiscard]] Result<HttpAnswer> http_call(const HttpBase& base, const HttpCall& request, const BodySink& sink = {});
 
 }  // namespace sangam

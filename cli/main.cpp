@@ -77,7 +77,7 @@ Result<void> add_local_nodes(MeshConfig& config, const fs::path& folder) {
       return make_error(ErrorCode::invalid_input, path + ": longer than the " + std::to_string(kSocketPathMax) +
                                                       " bytes of a socket's path; choose a shorter --state");
     }
-    config.nodes.push_back({NodeName(name), "ipc://" + path, {role}});
+    config.nodes.push_back({NodeName(name), "ipc://" + path, "ipc://" + path, {role}});
   }
   return {};
 }

@@ -192,12 +192,21 @@ class Reader {
     std::vector<std::string> models = {"*"};
     table.read("name", worker.name);
     table.read("models", models);
-    table.read("memory", worker.memory);
-    table.read("page", worker.page);
+    table.read("memory", worker.pool_bytes);
+    table.read("page", worker.page_bytes);
     table.read("running_max", worker.running_max);
-    table.read("step_tokens", worker.step_tokens);
-    table.read("threads", worker.threads);
+    table.read("waiting_max", worker.waiting_max);
+    std::int64_t threads = worker.threads;
+    std::int64_t step_tokens = worker.step_tokens.count();
+    table.read("step_tokens", step_tokens);
+    table.read("threads", threads);
     table.read("isa", worker.isa);
+    worker.step_tokens = Tokens(step_tokens);
+    worker.threads = static_cast<int>(threads);
+    if (worker.running_max < 1) table.refuse("running_max", "'running_max' must be at least 1");
+    if (step_tokens < 1) table.refuse("step_tokens", "'step_tokens' must be at least 1");
+    constexpr std::int64_t kThreadsMax = 1024;
+    if (threads > kThreadsMax) table.refuse("threads", "'threads' must be 0 to 1024; 0 takes all cores");
     if (!worker.name.text().starts_with("worker/")) table.refuse("name", "a [[worker]] needs a 'name' that begins with worker/");
     for (const auto& other : config_.workers) {
       if (other.name == worker.name) table.refuse("name", "two workers are named '" + worker.name.text() + "'");
@@ -213,7 +222,7 @@ class Reader {
   void give_models(WorkerOptions& worker, const std::vector<std::string>& wanted) const {
     for (const auto& model : config_.gateway.models) {
       const auto named = [&](const std::string& name) { return name == "*" || name == model.id.text(); };
-      if (std::any_of(wanted.begin(), wanted.end(), named)) worker.models.push_back({model.id, model.folder});
+      if (std::any_of(wanted.begin(), wanted.end(), named)) worker.models.emplace_back(model.id, model.folder.string());
     }
   }
 
@@ -230,6 +239,8 @@ class Reader {
       NodeConfig node;
       table.read("name", node.name);
       table.read("endpoint", node.endpoint);
+      node.listen = node.endpoint;
+      table.read("listen", node.listen);
       table.read("roles", node.roles);
       if (node.name.empty() || node.endpoint.empty()) table.refuse("name", "a [[node]] needs 'name' and 'endpoint'");
       for (const auto& role : node.roles) {

@@ -17,7 +17,8 @@ namespace sangam {
 /// One process of the mesh: where it listens for the others and which roles it hosts.
 struct NodeConfig {
   NodeName name;
-  std::string endpoint;            ///< "tcp://host:port" or "ipc:///path"
+  std::string endpoint;            ///< Where the others reach it: "tcp://host:port" or "ipc:///path".
+  std::string listen;              ///< What it binds, where that differs: "tcp://*:7700".
   std::vector<std::string> roles;  ///< "gateway", "queue", "scheduler", "worker/1"
 };
 

@@ -40,7 +40,7 @@ MeshOptions mesh_options(const MeshConfig& config, const std::optional<NodeConfi
   options.heartbeat_timeout = config.heartbeat_timeout;
   if (!own) return options;
   options.node = own->name;
-  options.listen = {own->endpoint};
+  options.listen = {own->listen};
   for (const auto& node : config.nodes) options.peers.push_back({node.name, node.endpoint, {}});
   return options;
 }

@@ -118,11 +118,11 @@ roles = ["worker/a"]
   CHECK(config->queue.tenants.at(TenantId("acme")).waiting_requests_max == 7);
   CHECK(config->queue.waiting_requests_max == 99);
   CHECK(config->queue.best_effort_percent == 10);
-  CHECK(config->scheduler.policy == dispatch_policy("edf").value());
+  CHECK((config->scheduler.policy == dispatch_policy("edf").value()));
   CHECK(config->scheduler.look_ahead == Millis(15));
   REQUIRE(config->workers.size() == 2);
   CHECK(config->workers[0].models.size() == 2);
-  CHECK(config->workers[0].memory == Bytes(128 << 20));
+  CHECK(config->workers[0].pool_bytes == Bytes(128 << 20));
   CHECK(config->workers[1].models.size() == 15);
   REQUIRE(config->nodes.size() == 2);
   CHECK(config->nodes[1].roles == std::vector<std::string>{"worker/a"});
