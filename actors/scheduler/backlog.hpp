@@ -1,0 +1,99 @@
+// The requests that wait for a worker, in the orders in which the scheduler asks for them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/scheduler/plan.hpp"
+#include "messages/vocabulary/request.hpp"
+
+namespace sangam {
+
+struct WaitingJob {
+  RequestId request{};
+  Attempt attempt = 1;
+  Tokens output_max{0};
+  std::uint64_t rank = 0;  ///< The queue's order among what has no deadline.
+  PrefillJob prefill;
+  Micros length{0};  ///< On the model's fastest instance, as far as known when it came.
+
+  /// After this, not even the fastest instance can make it. Only with a deadline.
+  [[nodiscard]] Instant latest_start() const { return prefill.deadline - length; }
+};
+
+/// Every change costs O(log n). Bounded by the admission limits of the queues that fill it.
+class Backlog {
+ public:
+  /// Models are counted up; all others must be below `models`.
+  void resize(ModelIndex models) { lanes_.resize(models); }
+
+  /// Fills in `arrival` and `turn`. The request must not be waiting yet.
+  void add(WaitingJob job);
+  void remove(RequestId request);
+  void remove_all(ModelIndex model);
+  /// What the fastest instance is known to take has changed.
+  void remeasure(RequestId request, Micros length);
+  /// The same for all jobs of a model: `length(prefill)` gives each its length.
+  template <class Length>
+  void remeasure_all(ModelIndex model, Length length);
+  /// A job without a deadline was dispatched: its model's turn is over by so much.
+  void served(ModelIndex model, Micros time) { lanes_[model].served += time; }
+
+  [[nodiscard]] const WaitingJob* find(RequestId request) const;
+  [[nodiscard]] std::size_t size() const { return jobs_.size(); }
+  [[nodiscard]] std::size_t size(ModelIndex model) const;
+  [[nodiscard]] bool has_unhurried(ModelIndex model) const { return !lanes_[model].by_rank.empty(); }
+  /// The job whose latest start comes first; null where no job of the model has a deadline.
+  [[nodiscard]] const WaitingJob* most_urgent(ModelIndex model) const;
+
+  /// Jobs with a deadline of the given models, earliest first, at most `jobs_max`. When there are more, each
+  /// model gives its earliest, and those with few jobs give all: no model is hidden behind another's crowd.
+  [[nodiscard]] std::vector<const WaitingJob*> hurried(const std::vector<ModelIndex>& models,
+                                                       std::size_t jobs_max) const;
+  /// Jobs without a deadline, at most `jobs_max`: within a model by rank, between models the one that was
+  /// served least goes first.
+  [[nodiscard]] std::vector<const WaitingJob*> unhurried(const std::vector<ModelIndex>& models,
+                                                         std::size_t jobs_max) const;
+
+ private:
+  using Key = std::tuple<std::uint64_t, std::uint64_t, const WaitingJob*>;  // Order, arrival, job.
+
+  /// What waits for one model.
+  struct Lane {
+    std::set<Key> by_deadline;
+    std::set<Key> by_latest_start;  // The same jobs.
+    std::set<Key> by_rank;          // Those without a deadline.
+    std::uint64_t turns = 0;
+    Micros served{0};
+  };
+
+  static Key key(std::uint64_t order, const WaitingJob& job) { return {order, job.prefill.arrival, &job}; }
+  /// The sign bit is turned, so that instants before the clock's origin come first also as unsigned numbers.
+  static Key key(Instant order, const WaitingJob& job) {
+    return key(std::uint64_t(order.time_since_epoch().count()) ^ (std::uint64_t{1} << 63), job);
+  }
+
+  void start_share(Lane& lane);
+
+  std::unordered_map<RequestId, WaitingJob> jobs_;
+  std::vector<Lane> lanes_;  // By ModelIndex.
+  std::uint64_t arrivals_ = 0;
+};
+
+template <class Length>
+void Backlog::remeasure_all(ModelIndex model, Length length) {
+  Lane& lane = lanes_[model];
+  lane.by_latest_start.clear();
+  for (const auto* order : {&lane.by_deadline, &lane.by_rank}) {
+    for (const auto& [position, arrival, job] : *order) {
+      WaitingJob& own = jobs_.at(job->request);
+      own.length = length(own.prefill);
+      if (own.prefill.has_deadline()) lane.by_latest_start.insert(key(own.latest_start(), own));
+    }
+  }
+}
+
+}  // namespace sangam

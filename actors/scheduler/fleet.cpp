@@ -1,0 +1,150 @@
+// Seats, KV shares and lines of the workers: taken at dispatch, given back when a run ends or is lost.
+#include "actors/scheduler/fleet.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "messages/vocabulary/assert.hpp"
+
+namespace sangam {
+
+Micros Worker::length(const PrefillJob& job) const {
+  constexpr double kForEver = 1e15;  // 31 years: what no deadline allows still fits the clock.
+  return Micros(std::int64_t(std::ceil(std::min(cost[job.model].micros(job.tokens), kForEver))));
+}
+
+bool Fleet::add(const InstanceReady& ready, ModelIndex model) {
+  const auto known = workers_.find(ready.worker);
+  if (known != workers_.end() && known->second.incarnation > ready.incarnation) return false;
+  if (known != workers_.end() && known->second.incarnation < ready.incarnation) lose(ready.worker);
+  Worker& worker = workers_[ready.worker];
+  worker.name = ready.worker;
+  worker.incarnation = ready.incarnation;
+  worker.running_max = std::max<std::int64_t>(ready.running_max, 1);
+  worker.kv_spent = false;
+  const double prior = ready.prefill_tokens_per_second >= 1.0 ? ready.prefill_tokens_per_second
+                                                              : options_.prefill_tokens_per_second;
+  const auto [place, is_new] = worker.instances.try_emplace(
+      model, Instance{ready.kv_capacity, CostModel(prior, options_.step_overhead)});
+  place->second.kv_capacity = ready.kv_capacity;
+  if (worker.cost.size() <= model) worker.cost.resize(model + 1);
+  worker.cost[model] = place->second.costs.cost();
+  return true;
+}
+
+bool Fleet::remove(const InstanceGone& gone, ModelIndex model) {
+  const auto place = workers_.find(gone.worker);
+  if (place == workers_.end() || place->second.incarnation > gone.incarnation) return false;
+  Worker& worker = place->second;
+  if (worker.instances.erase(model) == 0) return false;
+  worker.cost[model] = PrefillCost{};
+  if (worker.running == 0 && worker.instances.empty()) workers_.erase(place);
+  return true;
+}
+
+std::vector<ModelIndex> Fleet::lose(const ActorName& name) {
+  std::vector<ModelIndex> models;
+  const auto worker = workers_.find(name);
+  if (worker == workers_.end()) return models;
+  for (const auto& [model, instance] : worker->second.instances) models.push_back(model);
+  std::erase_if(runs_, [&](const auto& run) { return run.second.worker == name; });
+  workers_.erase(worker);
+  return models;
+}
+
+double Fleet::kv_share(const Worker& worker, const WaitingJob& job) const {
+  const auto capacity = double(worker.instances.at(job.prefill.model).kv_capacity.count());
+  const Tokens need = job.prefill.tokens + std::min(job.output_max, options_.output_reserved);
+  return capacity > 0.0 ? double(need.count()) / capacity : 0.0;
+}
+
+bool Fleet::fits(const Worker& worker, const WaitingJob& job) const {
+  return worker.running == 0 || worker.kv_used + kv_share(worker, job) <= 1.0;
+}
+
+Micros Fleet::start(Worker& worker, const WaitingJob& job, Instant now) {
+  SANGAM_ASSERT(worker.has_seat(), worker.name, worker.running, worker.running_max, worker.kv_spent);
+  const Micros estimate = worker.length(job.prefill);
+  const double kv = kv_share(worker, job);
+  const Run run{{job.attempt, false}, job.prefill.model, worker.name, job.prefill.tokens, kv};
+  const bool is_new = runs_.emplace(job.request, run).second;
+  SANGAM_ASSERT(is_new, job.request, job.attempt, worker.name);
+  worker.running += 1;
+  worker.kv_used += kv;
+  worker.line.add(job.request, estimate, now);
+  return estimate;
+}
+
+void Fleet::prefill_finished(const PrefillFinished& finished, ModelIndex model, Instant now) {
+  const auto run = runs_.find(finished.request);
+  if (run == runs_.end() || run->second.state.attempt != finished.attempt) return;
+  if (run->second.state.prefilled || run->second.worker != finished.worker) return;
+  run->second.state.prefilled = true;
+  Worker& worker = workers_.at(finished.worker);
+  worker.line.finish(finished.request, now);
+  const auto instance = worker.instances.find(model);
+  if (instance == worker.instances.end()) return;
+  instance->second.costs.learn(run->second.tokens, finished.computed, finished.measured);
+  worker.cost[model] = instance->second.costs.cost();
+}
+
+void Fleet::release(std::unordered_map<RequestId, Run>::iterator place, Instant now) {
+  const Run& run = place->second;
+  Worker& worker = workers_.at(run.worker);
+  if (!run.state.prefilled) worker.line.drop(place->first, now);
+  worker.running -= 1;
+  worker.kv_used = worker.running == 0 ? 0.0 : worker.kv_used - run.kv;
+  worker.kv_spent = false;
+  if (worker.running == 0 && worker.instances.empty()) workers_.erase(run.worker);
+  runs_.erase(place);
+}
+
+void Fleet::end(RequestId request, Attempt attempt, Instant now) {
+  const auto run = runs_.find(request);
+  if (run != runs_.end() && run->second.state.attempt == attempt) release(run, now);
+}
+
+void Fleet::forget(RequestId request, Instant now) {
+  const auto run = runs_.find(request);
+  if (run != runs_.end()) release(run, now);
+}
+
+void Fleet::forget_unfinished(ModelIndex model, Instant now) {
+  for (auto run = runs_.begin(); run != runs_.end();) {
+    const auto next = std::next(run);
+    if (run->second.model == model && !run->second.state.prefilled) release(run, now);
+    run = next;
+  }
+}
+
+std::optional<RunState> Fleet::run_of(RequestId request) const {
+  const auto run = runs_.find(request);
+  return run == runs_.end() ? std::nullopt : std::optional(run->second.state);
+}
+
+std::vector<Instant> Fleet::first_free(std::size_t models, Instant now) const {
+  std::vector<Instant> first(models, Instant::max());
+  for (const auto& [name, worker] : workers_) {
+    const Instant free_at = worker.line.free_at(now);
+    for (const auto& [model, instance] : worker.instances) first[model] = std::min(first[model], free_at);
+  }
+  return first;
+}
+
+Instant Fleet::earliest_end(const PrefillJob& job, Instant now) const {
+  Instant earliest = Instant::max();
+  for (const auto& [name, worker] : workers_) {
+    if (worker.holds(job.model)) earliest = std::min(earliest, worker.line.free_at(now) + worker.length(job));
+  }
+  return earliest;
+}
+
+Micros Fleet::shortest(const PrefillJob& job) const {
+  Micros shortest = Micros::max();
+  for (const auto& [name, worker] : workers_) {
+    if (worker.holds(job.model)) shortest = std::min(shortest, worker.length(job));
+  }
+  return shortest == Micros::max() ? Micros(0) : shortest;
+}
+
+}  // namespace sangam

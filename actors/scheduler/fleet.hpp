@@ -1,0 +1,108 @@
+// The workers, the instances they hold and the requests they run, as far as the scheduler has been told.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/scheduler/backlog.hpp"
+#include "actors/scheduler/cost_model.hpp"
+#include "actors/scheduler/prefill_line.hpp"
+#include "messages/vocabulary/residency.hpp"
+
+namespace sangam {
+
+struct FleetOptions {
+  Micros step_overhead{200};  ///< A prefill takes at least this.
+  /// Prior for an instance that has not measured itself.
+  double prefill_tokens_per_second = 2000.0;
+  /// Output that a run is taken to need KV for, when more is allowed; the engine preempts when all run long.
+  Tokens output_reserved{256};
+};
+
+/// One model on one worker.
+struct Instance {
+  Tokens kv_capacity{0};
+  CostModel costs;
+};
+
+struct Worker {
+  ActorName name;
+  Incarnation incarnation{};
+  std::map<ModelIndex, Instance> instances;
+  std::vector<PrefillCost> cost;  ///< By ModelIndex, for the policies; infinite where not held.
+  PrefillLine line;
+  std::int64_t running = 0;
+  std::int64_t running_max = 1;
+  double kv_used = 0.0;  ///< Share of the worker's pages that its runs may come to need.
+  bool kv_spent = false;  ///< A run did not fit; none is given until one has ended.
+  Micros floor_owed{0};   ///< Prefill time due to requests without a deadline.
+
+  [[nodiscard]] bool has_seat() const { return !instances.empty() && running < running_max && !kv_spent; }
+  [[nodiscard]] bool holds(ModelIndex model) const {
+    return model < cost.size() && cost[model].fixed < PrefillCost{}.fixed;
+  }
+  /// Of a job whose model it holds.
+  [[nodiscard]] Micros length(const PrefillJob& job) const;
+};
+
+/// How far the run of a request has come.
+struct RunState {
+  Attempt attempt = 1;
+  bool prefilled = false;
+};
+
+class Fleet {
+ public:
+  explicit Fleet(FleetOptions options) : options_(options) {}
+
+  /// A worker under a new incarnation has forgotten its runs. False for an incarnation that is over.
+  bool add(const InstanceReady& ready, ModelIndex model);
+  /// The runs of the instance keep their seats until they end. False if it was not there.
+  bool remove(const InstanceGone& gone, ModelIndex model);
+  /// Forgets the worker and all that it ran; returns the models that it held.
+  std::vector<ModelIndex> lose(const ActorName& worker);
+
+  /// Whether the worker's pages hold one more run. An idle worker takes any: there is no better moment.
+  [[nodiscard]] bool fits(const Worker& worker, const WaitingJob& job) const;
+  /// Takes a seat, KV and a place in the line; returns the estimate of the prefill time.
+  Micros start(Worker& worker, const WaitingJob& job, Instant now);
+  void prefill_finished(const PrefillFinished& finished, ModelIndex model, Instant now);
+  void end(RequestId request, Attempt attempt, Instant now);
+  /// The run of this request, of whatever attempt, is not there or will not be heard of again.
+  void forget(RequestId request, Instant now);
+  /// All runs of the model whose prefill has not ended: their queue may not have passed them on.
+  void forget_unfinished(ModelIndex model, Instant now);
+  [[nodiscard]] std::optional<RunState> run_of(RequestId request) const;
+
+  /// By ModelIndex, up to `models`: when the first of its instances is free; max where there is none.
+  [[nodiscard]] std::vector<Instant> first_free(std::size_t models, Instant now) const;
+  /// When the first token could be there, if the job were the next one; max where there is no instance.
+  [[nodiscard]] Instant earliest_end(const PrefillJob& job, Instant now) const;
+  /// The shortest prefill time over the model's instances; zero where there is none.
+  [[nodiscard]] Micros shortest(const PrefillJob& job) const;
+
+  /// In the order of their names.
+  [[nodiscard]] std::map<ActorName, Worker>& workers() { return workers_; }
+  [[nodiscard]] const std::map<ActorName, Worker>& workers() const { return workers_; }
+
+ private:
+  struct Run {
+    RunState state;
+    ModelIndex model = 0;
+    ActorName worker;
+    Tokens tokens{0};
+    double kv = 0.0;  // Share of the worker's pages.
+  };
+
+  [[nodiscard]] double kv_share(const Worker& worker, const WaitingJob& job) const;
+  void release(std::unordered_map<RequestId, Run>::iterator place, Instant now);
+
+  FleetOptions options_;
+  std::map<ActorName, Worker> workers_;
+  std::unordered_map<RequestId, Run> runs_;
+};
+
+}  // namespace sangam

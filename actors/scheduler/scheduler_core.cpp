@@ -1,0 +1,113 @@
+// What the scheduler hears, and how it keeps its picture of the world. The decisions are in decisions.cpp.
+#include "actors/scheduler/scheduler_core.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "messages/vocabulary/assert.hpp"
+
+namespace sangam {
+namespace {
+
+/// Whoever allows more time gets this: the sum with the clock must not overflow.
+constexpr Millis kDeadlineMax = std::chrono::hours(24 * 365);
+
+}  // namespace
+
+SchedulerCore::SchedulerCore(SchedulerOptions options) : options_(options), fleet_(options.fleet) {
+  SANGAM_ASSERT(options.policy != nullptr);
+  SANGAM_ASSERT(options.floor_share >= 0.0 && options.floor_share < 1.0, options.floor_share);
+  SANGAM_ASSERT(options.plan_jobs_max > 0);
+}
+
+ModelIndex SchedulerCore::index_of(const ModelId& model) {
+  const auto [place, is_new] = model_indices_.try_emplace(model, ModelIndex(models_.size()));
+  if (is_new) {
+    models_.push_back({model, queue_of(model)});
+    queues_.emplace(queue_of(model), place->second);
+    backlog_.resize(ModelIndex(models_.size()));
+  }
+  return place->second;
+}
+
+void SchedulerCore::remeasure(ModelIndex model) {
+  backlog_.remeasure_all(model, [this](const PrefillJob& job) { return fleet_.shortest(job); });
+}
+
+void SchedulerCore::on(const Enqueued& enqueued, Instant now, Outbox& out) {
+  if (const WaitingJob* waiting = backlog_.find(enqueued.request)) {
+    if (waiting->attempt > enqueued.attempt) return;
+    backlog_.remove(enqueued.request);
+  } else if (const auto run = fleet_.run_of(enqueued.request)) {
+    const bool is_the_run = run->attempt == enqueued.attempt && run->prefilled;
+    if (run->attempt > enqueued.attempt || is_the_run) return;
+    // The queue says that it waits: the dispatch was lost, or the run is void.
+    fleet_.forget(enqueued.request, now);
+  }
+  WaitingJob job;
+  job.request = enqueued.request;
+  job.attempt = enqueued.attempt;
+  job.output_max = enqueued.output_max;
+  job.rank = enqueued.rank;
+  job.prefill.tokens = std::max(enqueued.prefill_tokens, Tokens(0));
+  job.prefill.model = index_of(enqueued.model);
+  if (enqueued.service_class == ServiceClass::deadline) {
+    job.prefill.deadline = now + std::clamp(enqueued.ttft_in, Millis(0), kDeadlineMax);
+  }
+  job.length = fleet_.shortest(job.prefill);
+  backlog_.add(job);
+  reconsider(now, out);
+}
+
+void SchedulerCore::on(const Withdrawn& withdrawn, Instant now, Outbox& out) {
+  const auto run = fleet_.run_of(withdrawn.request);
+  if (backlog_.find(withdrawn.request)) {
+    backlog_.remove(withdrawn.request);
+  } else if (run && !run->prefilled) {
+    fleet_.forget(withdrawn.request, now);  // The dispatch crossed the withdrawal; no worker will see it.
+  }
+  reconsider(now, out);
+}
+
+void SchedulerCore::on(const InstanceReady& ready, Instant now, Outbox& out) {
+  const ModelIndex model = index_of(ready.model);
+  if (!fleet_.add(ready, model)) return;
+  remeasure(model);
+  out.log(LogLevel::info, "scheduler.instance_ready",
+          {{"worker", ready.worker.text()}, {"model", ready.model.text()}});
+  reconsider(now, out);
+}
+
+void SchedulerCore::on(const InstanceGone& gone, Instant now, Outbox& out) {
+  const ModelIndex model = index_of(gone.model);
+  if (!fleet_.remove(gone, model)) return;
+  remeasure(model);
+  out.log(LogLevel::info, "scheduler.instance_gone",
+          {{"worker", gone.worker.text()}, {"model", gone.model.text()}, {"why", gone.why}});
+  reconsider(now, out);
+}
+
+void SchedulerCore::on(const PrefillFinished& finished, Instant now, Outbox& out) {
+  fleet_.prefill_finished(finished, index_of(finished.model), now);
+  reconsider(now, out);
+}
+
+void SchedulerCore::on(const RunEnded& ended, Instant now, Outbox& out) {
+  fleet_.end(ended.request, ended.attempt, now);
+  reconsider(now, out);
+}
+
+void SchedulerCore::on(const ActorLost& lost, Instant now, Outbox& out) {
+  const std::vector<ModelIndex> models = fleet_.lose(lost.actor);
+  for (ModelIndex model : models) remeasure(model);
+  if (!models.empty()) {
+    out.log(LogLevel::warning, "scheduler.worker_lost", {{"worker", lost.actor.text()}, {"why", lost.why}});
+  }
+  if (const auto queue = queues_.find(lost.actor); queue != queues_.end()) {
+    backlog_.remove_all(queue->second);
+    fleet_.forget_unfinished(queue->second, now);
+  }
+  reconsider(now, out);
+}
+
+}  // namespace sangam
