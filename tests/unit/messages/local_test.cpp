@@ -9,8 +9,8 @@ using namespace sangam;
 using namespace sangam::testing;
 
 TEST_CASE("a letter reaches the actor that it is addressed to, with an id of its own") {
-  auto mesh = open_mesh({}, ignore_logs()).value();
   Inbox inbox;
+  auto mesh = open_mesh({}, ignore_logs()).value();
   mesh->attach(ActorName("b"), Incarnation{1}, inbox.mailbox());
   mesh->send(letter_to("b", 7));
   mesh->send(letter_to("b", 8));
@@ -29,8 +29,8 @@ TEST_CASE("a letter to an actor that is away is dropped and counted") {
 }
 
 TEST_CASE("a new actor hears of those who are there, and they hear of it") {
-  auto mesh = open_mesh({}, ignore_logs()).value();
   Inbox a, b;
+  auto mesh = open_mesh({}, ignore_logs()).value();
   mesh->attach(ActorName("a"), Incarnation{1}, a.mailbox());
   mesh->attach(ActorName("b"), Incarnation{4}, b.mailbox());
   CHECK(a.presence() == std::vector<std::string>{"+b/4"});
@@ -42,8 +42,8 @@ TEST_CASE("a new actor hears of those who are there, and they hear of it") {
 }
 
 TEST_CASE("an actor that attaches again under a higher incarnation is lost first, then found") {
-  auto mesh = open_mesh({}, ignore_logs()).value();
   Inbox a, former, latter;
+  auto mesh = open_mesh({}, ignore_logs()).value();
   mesh->attach(ActorName("a"), Incarnation{1}, a.mailbox());
   mesh->attach(ActorName("w"), Incarnation{1}, former.mailbox());
   mesh->attach(ActorName("w"), Incarnation{2}, latter.mailbox());
@@ -54,8 +54,8 @@ TEST_CASE("an actor that attaches again under a higher incarnation is lost first
 }
 
 TEST_CASE("all who are present are listed in the order of their names") {
-  auto mesh = open_mesh({}, ignore_logs()).value();
   Inbox inbox;
+  auto mesh = open_mesh({}, ignore_logs()).value();
   for (const char* name : {"worker/2", "queue/m", "scheduler"}) {
     mesh->attach(ActorName(name), Incarnation{9}, inbox.mailbox());
   }
@@ -65,8 +65,8 @@ TEST_CASE("all who are present are listed in the order of their names") {
 }
 
 TEST_CASE("letters of one thread arrive in order while other threads send and actors come and go") {
-  auto mesh = open_mesh({}, ignore_logs()).value();
   Inbox inbox, passer;
+  auto mesh = open_mesh({}, ignore_logs()).value();
   mesh->attach(ActorName("b"), Incarnation{1}, inbox.mailbox());
   constexpr std::uint64_t kEach = 2000;
   auto sender = [&](std::uint64_t who) {

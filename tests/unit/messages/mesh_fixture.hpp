@@ -30,7 +30,8 @@ inline std::uint64_t request_of(const Envelope& letter) {
   return std::uint64_t(std::get<Cancel>(letter.message).request);
 }
 
-/// Keeps what arrives: letters, and presence as "+name/incarnation" and "-name/incarnation why".
+/// Keeps what arrives: letters, and presence as "+name/incarnation" and "-name/incarnation why". Must outlive
+/// the mesh that it is attached to.
 class Inbox {
  public:
   Mailbox mailbox() {
@@ -80,6 +81,26 @@ class Inbox {
   std::condition_variable changed_;
   std::vector<EnvelopePtr> letters_;
   std::vector<std::string> presence_;
+};
+
+/// Nodes that know each other by name, at paths of a directory of their own or at free ports of this host.
+class Registry {
+ public:
+  explicit Registry(bool over_tcp = false);
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  Registry& add(const std::string& node);
+  /// Short heartbeats, so that tests of loss are short; the ratio is that of the defaults.
+  [[nodiscard]] MeshOptions options(const std::string& node, std::uint64_t incarnation = 1) const;
+  [[nodiscard]] std::unique_ptr<Mesh> open(const std::string& node, std::uint64_t incarnation = 1) const;
+  [[nodiscard]] const std::string& endpoint(const std::string& node) const;
+
+ private:
+  bool over_tcp_;
+  std::string directory_;
+  std::vector<Peer> peers_;
 };
 
 }  // namespace sangam::testing

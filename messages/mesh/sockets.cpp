@@ -1,0 +1,125 @@
+// Socket options of the node, and the care for ipc paths.
+#include "messages/mesh/sockets.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "messages/vocabulary/assert.hpp"
+
+namespace sangam::mesh {
+namespace {
+
+// ZMQ_ZERO_COPY_RECV, hidden behind the draft API but accepted: frames of 40 to 8000 bytes would otherwise lie
+// unaligned in the receive buffer and keep all 8 KiB of it alive.
+constexpr int kZeroCopyRecv = 10;
+// Frames, not bytes: the credit bounds the bytes, this only the part of them inside ZeroMQ.
+constexpr int kHighWaterMark = 10000;
+
+void set_common(zmq::socket_t& socket, const MeshOptions& options) {
+  socket.set(zmq::sockopt::linger, 0);
+  socket.set(zmq::sockopt::sndhwm, kHighWaterMark);
+  socket.set(zmq::sockopt::rcvhwm, kHighWaterMark);
+  // Twice what we accept: a frame that is a little too large is counted and refused with a reason, and only an
+  // absurd one costs its sender the connection.
+  socket.set(zmq::sockopt::maxmsgsize, 2 * options.frame_max.count());
+  socket.set(zmq::sockopt::handshake_ivl, int(options.heartbeat_timeout.count()));
+}
+
+/// True when a process accepts connections at this path.
+bool somebody_listens(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return true;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const bool connected = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  ::close(fd);
+  return connected;
+}
+
+Result<void> clear_path(const std::string& path) {
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return make_error(ErrorCode::invalid_input,
+                      "ipc path bytes=" + std::to_string(path.size()) + " limit=" +
+                          std::to_string(sizeof(sockaddr_un::sun_path) - 1) + ": " + path + "; use a shorter one");
+  }
+  if (::access(path.c_str(), F_OK) != 0) return {};
+  if (somebody_listens(path)) {
+    return make_error(ErrorCode::unavailable,
+                      "another process listens at ipc://" + path + "; stop it or choose another path");
+  }
+  ::unlink(path.c_str());
+  return {};
+}
+
+}  // namespace
+
+zmq::context_t open_context() {
+  zmq::context_t context(1);
+  const int rc = zmq_ctx_set(context.handle(), kZeroCopyRecv, 0);
+  SANGAM_ASSERT(rc == 0, "libzmq does not know ZMQ_ZERO_COPY_RECV", errno);
+  return context;
+}
+
+zmq::socket_t open_router(zmq::context_t& context, const MeshOptions& options) {
+  zmq::socket_t router(context, zmq::socket_type::router);
+  set_common(router, options);
+  // An answer to a lane that is gone must not vanish without a word.
+  router.set(zmq::sockopt::router_mandatory, true);
+  // A lane that reconnects after a half-dead connection gets its answers on the new one.
+  router.set(zmq::sockopt::router_handover, true);
+  return router;
+}
+
+zmq::socket_t open_dealer(zmq::context_t& context, const MeshOptions& options, const Peer&,
+                          const std::string& routing_id) {
+  zmq::socket_t dealer(context, zmq::socket_type::dealer);
+  set_common(dealer, options);
+  dealer.set(zmq::sockopt::routing_id, routing_id);
+  // Nothing piles up for a peer that is not there.
+  dealer.set(zmq::sockopt::immediate, true);
+  dealer.set(zmq::sockopt::reconnect_ivl, 50);
+  dealer.set(zmq::sockopt::reconnect_ivl_max, 500);
+  dealer.set(zmq::sockopt::connect_timeout, 2000);
+  return dealer;
+}
+
+zmq::socket_t open_monitor(zmq::context_t& context, zmq::socket_t& watched, const std::string& endpoint) {
+  const int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                     ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+  const int rc = zmq_socket_monitor(watched.handle(), endpoint.c_str(), events);
+  SANGAM_ASSERT(rc == 0, "a socket cannot be watched", zmq_strerror(errno));
+  zmq::socket_t monitor(context, zmq::socket_type::pair);
+  monitor.set(zmq::sockopt::linger, 0);
+  monitor.connect(endpoint);
+  return monitor;
+}
+
+LinkEvent next_event(zmq::socket_t& monitor) {
+  zmq::message_t event, address;
+  if (!monitor.recv(event, zmq::recv_flags::dontwait)) return LinkEvent::none;
+  [[maybe_unused]] auto rest = monitor.recv(address, zmq::recv_flags::dontwait);
+  std::uint16_t which = 0;
+  std::memcpy(&which, event.data(), sizeof which);
+  return which == ZMQ_EVENT_DISCONNECTED ? LinkEvent::disconnected : LinkEvent::refused;
+}
+
+Result<std::string> bind(zmq::socket_t& router, const std::string& endpoint) {
+  constexpr std::string_view kIpc = "ipc://";
+  if (endpoint.starts_with(kIpc)) {
+    if (auto cleared = clear_path(endpoint.substr(kIpc.size())); !cleared) return cleared.error();
+  }
+  try {
+    router.bind(endpoint);
+    return router.get(zmq::sockopt::last_endpoint);
+  } catch (const zmq::error_t& e) {
+    const ErrorCode code = e.num() == EADDRINUSE ? ErrorCode::unavailable : ErrorCode::invalid_input;
+    return make_error(code, "cannot listen at " + endpoint + ": " + e.what());
+  }
+}
+
+}  // namespace sangam::mesh
