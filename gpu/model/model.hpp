@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "gpu/kernels/paged_kv.hpp"
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/result.hpp"
 #include "storage/checkpoint/model_config.hpp"
@@ -16,15 +17,6 @@
 namespace sangam {
 
 class Ops;
-
-/// The number of a physical page in the device's pool.
-enum class PageId : std::uint32_t {};
-
-/// Where the pool lies: page p occupies [base + p * page_bytes, base + (p + 1) * page_bytes).
-struct PageArena {
-  std::byte* base = nullptr;
-  std::size_t page_bytes = 0;
-};
 
 /// The rows of one sequence in one step.
 struct SequenceSlice {

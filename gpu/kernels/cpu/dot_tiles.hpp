@@ -1,0 +1,200 @@
+// Rows of weights times rows of activations, as tiles of dot products. Whatever the tile, each product is summed
+// in one order: lane by lane over a block of columns, then a fixed tree over the lanes, then block after block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "storage/checkpoint/tensor.hpp"
+
+namespace sangam::cpu {
+namespace {
+
+// A weight type gives one step of a row (two vectors) as fp32. For bf16 the two are the even and the odd
+// elements, which cost one instruction each; packed activations are in the same order.
+template <class S>
+struct Bf16Weights {
+  static constexpr std::int64_t kBytes = 2;
+  static typename S::Vec first(const std::byte* p) { return S::bf16_even(p); }
+  static typename S::Vec second(const std::byte* p) { return S::bf16_odd(p); }
+};
+template <class S>
+struct HalfWeights {
+  static constexpr std::int64_t kBytes = 2;
+  static typename S::Vec first(const std::byte* p) { return S::load_half(p); }
+  static typename S::Vec second(const std::byte* p) { return S::load_half(p + S::kLanes * kBytes); }
+};
+template <class S>
+struct FloatWeights {
+  static constexpr std::int64_t kBytes = 4;
+  static typename S::Vec first(const std::byte* p) { return S::load(reinterpret_cast<const float*>(p)); }
+  static typename S::Vec second(const std::byte* p) { return first(p + S::kLanes * kBytes); }
+};
+
+/// A block of columns of both operands. `x` starts at the block's first column.
+struct DotBlock {
+  const std::byte* weights;
+  std::int64_t row_bytes;  ///< From one weight row to the next.
+  std::int64_t columns;
+  const float* x;
+  std::int64_t x_stride;
+  float* out;
+  std::int64_t out_stride;
+};
+
+/// What a sum is added to.
+struct Start {
+  const float* bias = nullptr;
+  bool adds = false;
+
+  [[nodiscard]] float value(const float* out, std::int64_t row) const {
+    if (bias == nullptr) return adds ? *out : 0.0f;
+    return adds ? *out + bias[row] : bias[row];
+  }
+};
+
+template <class S, class W, int N, int M>
+struct Tile {
+  using Vec = typename S::Vec;
+  static constexpr std::int64_t kStep = 2 * S::kLanes;
+  Vec sums[N][M];
+
+  /// One step of `columns`: the same two operations on each accumulator in every tile shape.
+  __attribute__((always_inline)) void step(const std::byte* w, std::int64_t row_bytes, const float* x,
+                                           std::int64_t x_stride) {
+    Vec row[N];
+    for (int n = 0; n < N; ++n) row[n] = W::first(w + n * row_bytes);
+    for (int m = 0; m < M; ++m) {
+      const Vec column = S::load(x + m * x_stride);
+      for (int n = 0; n < N; ++n) sums[n][m] = S::mul_add(row[n], column, sums[n][m]);
+    }
+    for (int n = 0; n < N; ++n) row[n] = W::second(w + n * row_bytes);
+    for (int m = 0; m < M; ++m) {
+      const Vec column = S::load(x + m * x_stride + S::kLanes);
+      for (int n = 0; n < N; ++n) sums[n][m] = S::mul_add(row[n], column, sums[n][m]);
+    }
+  }
+
+  /// The last, incomplete step: rows are copied, so that nothing behind them is read.
+  void tail(const std::byte* w, const DotBlock& b, const float* x, std::int64_t columns) {
+    alignas(64) std::byte padded[N][kStep * W::kBytes] = {};
+    for (int n = 0; n < N; ++n) __builtin_memcpy(padded[n], w + n * b.row_bytes, std::size_t(columns * W::kBytes));
+    step(padded[0], kStep * W::kBytes, x, b.x_stride);
+  }
+
+  void run(const DotBlock& b, std::int64_t n0, std::int64_t m0) {
+    for (int n = 0; n < N; ++n) {
+      for (int m = 0; m < M; ++m) sums[n][m] = S::zero();
+    }
+    const std::byte* w = b.weights + n0 * b.row_bytes;
+    const float* x = b.x + m0 * b.x_stride;
+    std::int64_t k = 0;
+    for (; k + kStep <= b.columns; k += kStep) step(w + k * W::kBytes, b.row_bytes, x + k, b.x_stride);
+    if (k < b.columns) tail(w + k * W::kBytes, b, x + k, b.columns - k);
+  }
+
+  void add_to(const DotBlock& b, const Start& start, std::int64_t n0, std::int64_t m0) const {
+    for (int m = 0; m < M; ++m) {
+      float* out = b.out + (m0 + m) * b.out_stride + n0;
+      for (int n = 0; n < N; ++n) out[n] = start.value(out + n, n0 + n) + S::sum(sums[n][m]);
+    }
+  }
+};
+
+/// All weight rows [0, n_count) against M activation rows from m0 on.
+template <class S, class W, int M>
+void dot_rows(const DotBlock& b, const Start& start, std::int64_t n_count, std::int64_t m0) {
+  constexpr int kRows = S::weight_rows(M);
+  std::int64_t n = 0;
+  for (; n + kRows <= n_count; n += kRows) {
+    Tile<S, W, kRows, M> tile;
+    tile.run(b, n, m0);
+    tile.add_to(b, start, n, m0);
+  }
+  for (; n < n_count; ++n) {
+    Tile<S, W, 1, M> tile;
+    tile.run(b, n, m0);
+    tile.add_to(b, start, n, m0);
+  }
+}
+
+template <class S, class W, int M = S::kTileRows>
+void dot_rows(int rows, const DotBlock& b, const Start& start, std::int64_t n_count, std::int64_t m0) {
+  if (rows == M) return dot_rows<S, W, M>(b, start, n_count, m0);
+  if constexpr (M > 1) dot_rows<S, W, M - 1>(rows, b, start, n_count, m0);
+}
+
+/// All of (n_count, m_count); activation rows are cut into tiles of nearly equal height.
+template <class S, class W>
+void dot_block(const DotBlock& b, const Start& start, std::int64_t n_count, std::int64_t m_count) {
+  const std::int64_t tiles = (m_count + S::kTileRows - 1) / S::kTileRows;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const std::int64_t m0 = m_count * t / tiles;
+    dot_rows<S, W>(int(m_count * (t + 1) / tiles - m0), b, start, n_count, m0);
+  }
+}
+
+/// Columns summed before the lanes are folded: six packed rows of it, beside two of weights, fit into L1.
+constexpr std::int64_t kColumnBlock = 1024;
+/// Weight rows that stay in L2 (256 KB in bf16) while all activation rows pass.
+constexpr std::int64_t kRowBlock = 128;
+
+template <class S, class W>
+void project_typed(const ProjectionRange& r) {
+  const Matrix& matrix = *r.projection.weight;
+  const std::int64_t row_bytes = matrix.columns * W::kBytes;
+  // One tile of rows passes only once: then whole rows in turn read memory in sequence.
+  const std::int64_t row_block = r.x.count <= S::kTileRows ? S::weight_rows(int(r.x.count)) : kRowBlock;
+  for (std::int64_t row = r.first; row < r.last; row += row_block) {
+    const std::int64_t rows = row + row_block <= r.last ? row_block : r.last - row;
+    for (std::int64_t k = 0; k < matrix.columns; k += kColumnBlock) {
+      const std::int64_t left = matrix.columns - k;
+      const DotBlock block{.weights = matrix.bytes + row * row_bytes + k * W::kBytes,
+                           .row_bytes = row_bytes,
+                           .columns = left < kColumnBlock ? left : kColumnBlock,
+                           .x = r.x.values + k,
+                           .x_stride = r.x.stride,
+                           .out = r.projection.out + row,
+                           .out_stride = matrix.rows};
+      const float* bias = r.projection.bias == nullptr ? nullptr : r.projection.bias + row;
+      const Start start = k > 0 ? Start{nullptr, true} : Start{bias, r.projection.adds};
+      dot_block<S, W>(block, start, rows, r.x.count);
+    }
+  }
+}
+
+template <class S>
+void project(const ProjectionRange& r) {
+  switch (r.projection.weight->dtype) {
+    case DType::bf16: return project_typed<S, Bf16Weights<S>>(r);
+    case DType::f16: return project_typed<S, HalfWeights<S>>(r);
+    default: return project_typed<S, FloatWeights<S>>(r);
+  }
+}
+
+/// One row of activations in the order in which the weights' steps give their elements.
+template <class S>
+void pack(const float* x, std::int64_t width, DType weights, float* packed) {
+  constexpr std::int64_t kStep = 2 * S::kLanes;
+  std::int64_t k = 0;
+  if (weights == DType::bf16) {
+    for (; k + kStep <= width; k += kStep) {
+      for (int lane = 0; lane < S::kLanes; ++lane) {
+        packed[k + lane] = x[k + 2 * lane];
+        packed[k + S::kLanes + lane] = x[k + 2 * lane + 1];
+      }
+    }
+  } else {
+    const std::int64_t whole = width / kStep * kStep;
+    __builtin_memcpy(packed, x, std::size_t(whole) * sizeof(float));
+    k = whole;
+  }
+  if (k == width) return;
+  for (int i = 0; i < kStep; ++i) {
+    const std::int64_t from = weights == DType::bf16 ? 2 * (i % S::kLanes) + i / S::kLanes : i;
+    packed[k + i] = k + from < width ? x[k + from] : 0.0f;
+  }
+}
+
+}  // namespace
+}  // namespace sangam::cpu
