@@ -10,7 +10,9 @@
 namespace sangam {
 namespace {
 
-std::string quoted(const ModelId& name) { return "model " + name.text(); }
+std::string quoted(const ModelId& name) {
+  return "model " + name.text();
+}
 
 TokensProduced part_of(const Sequence& sequence) {
   TokensProduced produced;
@@ -30,7 +32,8 @@ TokensProduced failure(const Sequence& sequence, Error error) {
 
 Result<void> check_tokens(const Run& run, std::int64_t vocab_size) {
   if (run.prompt.empty())
-    return make_error(ErrorCode::invalid_input, quoted(run.model) + ": the prompt has no token; send at least one");
+    return make_error(ErrorCode::invalid_input,
+                      quoted(run.model) + ": the prompt has no token; send at least one");
   for (const auto* tokens : {&run.prompt, &run.generated}) {
     const auto largest = std::max_element(tokens->begin(), tokens->end());
     if (largest == tokens->end() || std::int64_t(*largest) < vocab_size) continue;
@@ -54,7 +57,8 @@ Result<void> Engine::load(const ModelId& name, LoadedModel loaded) {
   const std::size_t page_bytes = pool_.arena().page_bytes;
   if (loaded.model->tokens_per_page(page_bytes) < 1) {
     return make_error(ErrorCode::invalid_input,
-                      quoted(name) + ": KV bytes of one token=" + std::to_string(loaded.model->kv_bytes_per_token()) +
+                      quoted(name) +
+                          ": KV bytes of one token=" + std::to_string(loaded.model->kv_bytes_per_token()) +
                           " do not fit into a page of " + std::to_string(page_bytes) + "; make pages larger");
   }
   if (kv_pages() < Pages{1}) {
@@ -70,9 +74,9 @@ Result<void> Engine::unload(const ModelId& name) {
   if (!models_.contains(name)) return make_error(ErrorCode::not_found, quoted(name) + " is not loaded");
   const RosterCount count = roster_.count(name);
   if (count.running + count.waiting > 0) {
-    return make_error(ErrorCode::unavailable, quoted(name) + " has live requests: running=" +
-                                                  std::to_string(count.running) + " waiting=" +
-                                                  std::to_string(count.waiting) + "; cancel or await them first");
+    return make_error(ErrorCode::unavailable,
+                      quoted(name) + " has live requests: running=" + std::to_string(count.running) +
+                          " waiting=" + std::to_string(count.waiting) + "; cancel or await them first");
   }
   models_.erase(name);
   return {};
@@ -133,10 +137,11 @@ StepReport Engine::step() {
 void Engine::admit(StepReport& report) {
   for (roster_.admit(); const Sequence* sequence = roster_.hopeless(); roster_.admit()) {
     report.produced.push_back(failure(
-        *sequence, make_error(ErrorCode::exhausted, quoted(sequence->run.model) + ": KV pages needed=" +
-                                                        std::to_string(sequence->pages_for(sequence->length())) +
-                                                        ", left by weights=" + std::to_string(kv_pages().count()) +
-                                                        "; send it to another worker or make the pool larger")));
+        *sequence,
+        make_error(ErrorCode::exhausted, quoted(sequence->run.model) + ": KV pages needed=" +
+                                             std::to_string(sequence->pages_for(sequence->length())) +
+                                             ", left by weights=" + std::to_string(kv_pages().count()) +
+                                             "; send it to another worker or make the pool larger")));
     roster_.remove(sequence->run.request);
   }
 }

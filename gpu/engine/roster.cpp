@@ -48,7 +48,8 @@ void Roster::admit() {
   }
 }
 
-/// Those that rank before it stay, each with a free page to grow into: else it would soon be thrown out again.
+/// Those that rank before it stay, each with a free page to grow into: else it would soon be thrown out
+/// again.
 bool Roster::could_enter(const Sequence& sequence) const {
   std::int64_t staying = 0;
   std::int64_t within_reach = pages_.free().count();

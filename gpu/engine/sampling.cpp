@@ -37,8 +37,8 @@ Result<void> check_logits(std::span<const float> logits) {
   for (std::size_t token = 0; token < logits.size(); ++token) {
     const float logit = logits[token];
     if (std::isnan(logit) || logit == -kNever) {
-      return make_error(ErrorCode::internal, "engine: the model gave logit " + std::to_string(logit) + " for token " +
-                                                 std::to_string(token) +
+      return make_error(ErrorCode::internal, "engine: the model gave logit " + std::to_string(logit) +
+                                                 " for token " + std::to_string(token) +
                                                  "; its weights or its arithmetic are at fault");
     }
     some_possible |= logit != kNever;
@@ -56,9 +56,9 @@ PositionLogprobs logprobs_of(std::span<const float> logits, std::size_t count) {
   std::vector<TokenId> best(logits.size());
   std::iota(best.begin(), best.end(), TokenId{0});
   count = std::min(count, best.size());
-  std::partial_sort(best.begin(), best.begin() + std::ptrdiff_t(count), best.end(), [&](TokenId a, TokenId b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
+  std::partial_sort(
+      best.begin(), best.begin() + std::ptrdiff_t(count), best.end(),
+      [&](TokenId a, TokenId b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
   PositionLogprobs result;
   for (std::size_t i = 0; i < count; ++i) result.top.push_back({best[i], logits[best[i]] - log_sum});
   result.chosen.logprob = -log_sum;  // completed when the token is known
@@ -104,7 +104,8 @@ void restore_order(std::vector<Candidate>& all) {
 }
 
 double sum_of(std::span<const Candidate> all) {
-  return std::accumulate(all.begin(), all.end(), 0.0, [](double sum, const Candidate& c) { return sum + c.weight; });
+  return std::accumulate(all.begin(), all.end(), 0.0,
+                         [](double sum, const Candidate& c) { return sum + c.weight; });
 }
 
 /// Keeps a token if those that are likelier have less than `p` together.
@@ -143,7 +144,8 @@ TokenId draw(std::span<const float> logits, const Sampling& sampling, std::int64
 }
 
 Error refused(const char* field, const std::string& value, const char* must) {
-  return make_error(ErrorCode::invalid_input, std::string("sampling: ") + field + "=" + value + " must be " + must);
+  return make_error(ErrorCode::invalid_input,
+                    std::string("sampling: ") + field + "=" + value + " must be " + must);
 }
 
 }  // namespace
@@ -162,7 +164,8 @@ Result<void> check_sampling(const Sampling& s, std::int64_t vocab_size) {
     return refused("presence_penalty", number(s.presence_penalty), "in [-1e6, 1e6]");
   if (!moderate(s.frequency_penalty))
     return refused("frequency_penalty", number(s.frequency_penalty), "in [-1e6, 1e6]");
-  if (s.max_tokens < Tokens{1}) return refused("max_tokens", std::to_string(s.max_tokens.count()), "at least 1");
+  if (s.max_tokens < Tokens{1})
+    return refused("max_tokens", std::to_string(s.max_tokens.count()), "at least 1");
   for (const LogitBias& bias : s.logit_bias) {
     if (!moderate(bias.bias)) return refused("logit_bias", number(bias.bias), "in [-1e6, 1e6]");
     if (std::int64_t(bias.token) >= vocab_size) {

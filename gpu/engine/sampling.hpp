@@ -31,8 +31,8 @@ class TokenHistory {
   double presence_;
   double frequency_;
   std::int64_t generated_ = 0;
-  std::unordered_set<TokenId> seen_;                      ///< Kept only if repetition is penalised,
-  std::unordered_map<TokenId, std::int64_t> counts_;      ///< and this only with one of the other two.
+  std::unordered_set<TokenId> seen_;                  ///< Kept only if repetition is penalised,
+  std::unordered_map<TokenId, std::int64_t> counts_;  ///< and this only with one of the other two.
 };
 
 struct Choice {

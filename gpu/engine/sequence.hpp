@@ -12,8 +12,8 @@
 
 namespace sangam {
 
-/// Who comes first where pages or places are short: the class, then who came earlier. Kept through preemption,
-/// so the first in rank always moves on and all others follow in turn.
+/// Who comes first where pages or places are short: the class, then who came earlier. Kept through
+/// preemption, so the first in rank always moves on and all others follow in turn.
 struct Rank {
   ServiceClass service_class = ServiceClass::normal;
   std::uint64_t arrival = 0;

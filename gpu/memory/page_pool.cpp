@@ -34,13 +34,15 @@ Bytes memory_available() {
 Result<void> check(const PagePoolOptions& options) {
   const std::int64_t system_page = sysconf(_SC_PAGESIZE);
   if (options.page.count() <= 0 || options.page.count() % system_page != 0) {
-    return make_error(ErrorCode::invalid_input,
-                      described(options) + ": the page size must be a multiple of " + std::to_string(system_page));
+    return make_error(
+        ErrorCode::invalid_input,
+        described(options) + ": the page size must be a multiple of " + std::to_string(system_page));
   }
   const std::int64_t pages = options.size / options.page;
   if (pages < 1 || pages > std::numeric_limits<std::uint32_t>::max()) {
-    return make_error(ErrorCode::invalid_input,
-                      described(options) + ": needs between 1 and 2^32 - 1 pages; change the size of pool or page");
+    return make_error(
+        ErrorCode::invalid_input,
+        described(options) + ": needs between 1 and 2^32 - 1 pages; change the size of pool or page");
   }
   if (const Bytes available = memory_available(); options.size > available) {
     return make_error(ErrorCode::exhausted, described(options) + ": the machine has " +
@@ -52,7 +54,8 @@ Result<void> check(const PagePoolOptions& options) {
 
 Error from_system(const PagePoolOptions& options, const char* call, int code) {
   return make_error(ErrorCode::exhausted, described(options) + ": " + call + ": " +
-                                              std::generic_category().message(code) + "; make the pool smaller");
+                                              std::generic_category().message(code) +
+                                              "; make the pool smaller");
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace sangam {
 
 struct PagePoolOptions {
-  Bytes size{};             ///< Rounded down to whole pages.
-  Bytes page{256 * 1024};   ///< A multiple of the machine's own page.
+  Bytes size{};            ///< Rounded down to whole pages.
+  Bytes page{256 * 1024};  ///< A multiple of the machine's own page.
 };
 
 /// Reserves its memory when it is made, so that no later write can fail. Whoever takes pages gives them back

@@ -17,7 +17,9 @@ constexpr std::int64_t kAlignment = 64;  // a cache line, and the width of the w
 /// little is kept by the few tensors that others still name.
 constexpr std::int64_t kSharedPages = 8;
 
-std::int64_t aligned(std::int64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t aligned(std::int64_t offset) {
+  return (offset + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
@@ -144,14 +146,13 @@ Result<void> SegmentStore::reserve(Plan& plan) const {
     const Pages count = pool_.pages_for(Bytes(extent.bytes));
     const auto taken = pages.take_extent(count);
     if (!taken) {
-      return make_error(ErrorCode::exhausted,
-                        "weights: pages needed=" + std::to_string(needed.count()) +
-                            " (one piece of " + std::to_string(count.count()) +
-                            "), free=" + std::to_string(before.free().count()) +
-                            " (largest piece " + std::to_string(before.largest_extent().count()) +
-                            ") of " + std::to_string(pages.total().count()) + ", page bytes=" +
-                            std::to_string(pool_.page_bytes().count()) +
-                            "; unload a model or make the pool larger");
+      return make_error(
+          ErrorCode::exhausted,
+          "weights: pages needed=" + std::to_string(needed.count()) + " (one piece of " +
+              std::to_string(count.count()) + "), free=" + std::to_string(before.free().count()) +
+              " (largest piece " + std::to_string(before.largest_extent().count()) + ") of " +
+              std::to_string(pages.total().count()) + ", page bytes=" +
+              std::to_string(pool_.page_bytes().count()) + "; unload a model or make the pool larger");
     }
     extent.home = std::make_shared<const Home>(pages, *taken);
   }
@@ -189,9 +190,10 @@ Result<SlotTable> SegmentStore::load(std::span<const NamedTensor> tensors) {
     const Plan::Use& use = plan.uses[i];
     const auto& segment = use.resident ? use.resident : plan.fresh[use.fresh].segment;
     const TensorView& source = tensors[i].view;
-    const bool added =
-        table.slots_.emplace(tensors[i].name, SlotTable::Slot{{source.dtype, source.shape, segment->bytes()}, segment})
-            .second;
+    const bool added = table.slots_
+                           .emplace(tensors[i].name,
+                                    SlotTable::Slot{{source.dtype, source.shape, segment->bytes()}, segment})
+                           .second;
     SANGAM_ASSERT(added, "two tensors of one name", tensors[i].name);
     table.bytes_ += Bytes(std::int64_t(source.bytes.size()));
   }

@@ -1,4 +1,5 @@
-// Weights in the pool: immutable segments that are named by their content, so that equal bytes lie there once.
+// Weights in the pool: immutable segments that are named by their content, so that equal bytes lie there
+// once.
 #pragma once
 
 #include <cstddef>
@@ -57,10 +58,11 @@ class SegmentStore {
  public:
   using Hash = std::function<Digest(std::span<const std::byte>)>;
 
-  explicit SegmentStore(PagePool& pool, Hash hash = [](std::span<const std::byte> b) { return digest_of(b); });
+  explicit SegmentStore(
+      PagePool& pool, Hash hash = [](std::span<const std::byte> b) { return digest_of(b); });
 
-  /// Copies what is not there yet. All or nothing: when pages are short, everything is as before and the error
-  /// holds the numbers.
+  /// Copies what is not there yet. All or nothing: when pages are short, everything is as before and the
+  /// error holds the numbers.
   Result<SlotTable> load(std::span<const NamedTensor> tensors);
 
   [[nodiscard]] SegmentLedger ledger() const;

@@ -28,7 +28,8 @@ class Bench {
   };
 
   explicit Bench(EngineOptions options, std::int64_t pages = 64)
-      : pool_(std::move(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value())), engine_(options, *pool_) {}
+      : pool_(std::move(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value())),
+        engine_(options, *pool_) {}
 
   void load(const ModelId& name, ScriptedModel::Script script) {
     REQUIRE(engine_.load(name, {{}, std::make_unique<ScriptedModel>(script, &steps_)}));
@@ -77,7 +78,8 @@ Run request(std::uint64_t number, std::int64_t prompt, std::int64_t output) {
   Run run;
   run.request = RequestId{number};
   run.model = kModel;
-  for (std::int64_t i = 0; i < prompt; ++i) run.prompt.push_back(TokenId((number * 7 + std::uint64_t(i) * 3) % 50));
+  for (std::int64_t i = 0; i < prompt; ++i)
+    run.prompt.push_back(TokenId((number * 7 + std::uint64_t(i) * 3) % 50));
   run.sampling.max_tokens = Tokens{output};
   run.sampling.seed = number;
   run.sampling.temperature = double(number % 3) * 0.7;
@@ -141,7 +143,8 @@ TEST_CASE("a request that goes on after any of its tokens says what it would hav
       rest.generated.assign(whole.tokens.begin(), whole.tokens.begin() + std::ptrdiff_t(cut));
       const Bench::Told told = alone(rest);
       CHECK(told.first == cut);
-      CHECK(told.tokens == std::vector<TokenId>(whole.tokens.begin() + std::ptrdiff_t(cut), whole.tokens.end()));
+      CHECK(told.tokens ==
+            std::vector<TokenId>(whole.tokens.begin() + std::ptrdiff_t(cut), whole.tokens.end()));
       CHECK(told.finish == FinishReason::length);
     }
   }
@@ -191,9 +194,9 @@ TEST_CASE("a better class takes pages and places from the last of a worse one") 
 TEST_CASE("within a class the earlier goes first, and nobody overtakes one that waits for pages") {
   Bench bench({.running_max = 8}, 4);
   bench.load(kModel, {.context = 1000});
-  REQUIRE(bench.engine().add(request(1, 500, 5)));   // 2 pages
-  REQUIRE(bench.engine().add(request(2, 600, 5)));   // 3 pages: must wait
-  REQUIRE(bench.engine().add(request(3, 10, 5)));    // 1 page, would fit
+  REQUIRE(bench.engine().add(request(1, 500, 5)));  // 2 pages
+  REQUIRE(bench.engine().add(request(2, 600, 5)));  // 3 pages: must wait
+  REQUIRE(bench.engine().add(request(3, 10, 5)));   // 1 page, would fit
   bench.step();
   CHECK(bench.engine().stats(kModel).count.running == 1);
   CHECK(bench.engine().stats(kModel).count.waiting == 2);

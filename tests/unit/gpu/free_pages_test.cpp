@@ -1,10 +1,10 @@
 // The free map against a plain array of flags.
+#include "gpu/memory/free_pages.hpp"
+
 #include <doctest/doctest.h>
 
 #include <random>
 #include <vector>
-
-#include "gpu/memory/free_pages.hpp"
 
 using namespace sangam;
 
@@ -98,7 +98,8 @@ TEST_CASE("random takes and returns agree with one flag a page") {
         taken.pop_back();
         continue;
       }
-      if (!taken.empty() && equal) naive.set(std::int64_t(taken.back().first), taken.back().count.count(), false);
+      if (!taken.empty() && equal)
+        naive.set(std::int64_t(taken.back().first), taken.back().count.count(), false);
     }
     CHECK(equal);
     for (const PageExtent& extent : taken) pages.give_back(extent);

@@ -18,7 +18,8 @@ std::unique_ptr<PagePool> pool_of(std::int64_t pages) {
 
 /// Owns bytes and shows them as a tensor of i8.
 struct Bytes8 {
-  Bytes8(std::string name, std::size_t size, int fill) : name(std::move(name)), bytes(size, std::byte(fill)) {}
+  Bytes8(std::string name, std::size_t size, int fill)
+      : name(std::move(name)), bytes(size, std::byte(fill)) {}
   NamedTensor tensor() const { return {name, {DType::i8, {std::int64_t(bytes.size())}, bytes}}; }
   std::string name;
   std::vector<std::byte> bytes;

@@ -1,4 +1,6 @@
 // The sampler against published vectors, hand calculation and the law of large numbers.
+#include "gpu/engine/sampling.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <numeric>
 
 #include "gpu/engine/philox.hpp"
-#include "gpu/engine/sampling.hpp"
 
 using namespace sangam;
 
@@ -76,7 +77,8 @@ TEST_CASE("temperature 0 takes the largest logit, of equals the lowest id") {
 TEST_CASE("draws follow the inverse of the distribution at the position's uniform number") {
   // From a Python implementation of Philox and of the inverse: seed 2024, positions 0 to 23.
   const std::vector<TokenId> all{6, 4, 5, 6, 0, 5, 7, 4, 1, 7, 1, 4, 3, 4, 2, 6, 4, 6, 6, 4, 2, 4, 7, 7};
-  const std::vector<TokenId> best_four{6, 5, 6, 6, 4, 6, 7, 5, 4, 7, 4, 5, 5, 5, 4, 7, 5, 7, 7, 5, 4, 5, 7, 7};
+  const std::vector<TokenId> best_four{6, 5, 6, 6, 4, 6, 7, 5, 4, 7, 4, 5,
+                                       5, 5, 4, 7, 5, 7, 7, 5, 4, 5, 7, 7};
   const std::vector<TokenId> at_half{6, 5, 6, 6, 1, 6, 7, 5, 3, 7, 2, 5, 4, 5, 3, 7, 5, 7, 7, 5, 3, 5, 7, 7};
   Sampling plain;
   plain.seed = 2024;

@@ -25,7 +25,7 @@ class ScriptedModel final : public Model {
     std::size_t bytes_per_token = 16;  ///< At least 16.
     std::int64_t vocab_size = 50;
     std::int64_t context = 200;
-    std::uint64_t salt = 0;           ///< Another salt is another model.
+    std::uint64_t salt = 0;             ///< Another salt is another model.
     std::int64_t not_a_number_at = -1;  ///< The length at which logits break.
   };
 
@@ -52,7 +52,8 @@ class ScriptedModel final : public Model {
     std::size_t row = 0;
     for (const SequenceSlice& slice : slices) {
       if (!slice.wants_logits) continue;
-      fill(slice, arena, logits.subspan(row++ * std::size_t(script_.vocab_size), std::size_t(script_.vocab_size)));
+      fill(slice, arena,
+           logits.subspan(row++ * std::size_t(script_.vocab_size), std::size_t(script_.vocab_size)));
     }
     if (steps_ != nullptr) steps_->push_back(std::move(step));
   }
@@ -66,7 +67,8 @@ class ScriptedModel final : public Model {
   std::byte* entry(const SequenceSlice& slice, PageArena arena, std::int64_t position) const {
     const std::int64_t per_page = tokens_per_page(arena.page_bytes);
     const PageId page = slice.pages[std::size_t(position / per_page)];
-    return arena.base + std::size_t(page) * arena.page_bytes + std::size_t(position % per_page) * script_.bytes_per_token;
+    return arena.base + std::size_t(page) * arena.page_bytes +
+           std::size_t(position % per_page) * script_.bytes_per_token;
   }
 
   void write(const SequenceSlice& slice, PageArena arena) const {
@@ -89,7 +91,8 @@ class ScriptedModel final : public Model {
       state = mixed(state);
       logit = float(double(state >> 40) * 0x1.0p-24 * 8.0 - 4.0);
     }
-    if (length == script_.not_a_number_at) logits[logits.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+    if (length == script_.not_a_number_at)
+      logits[logits.size() / 2] = std::numeric_limits<float>::quiet_NaN();
   }
 
   /// The finalizer of SplitMix64.
