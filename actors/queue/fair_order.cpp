@@ -42,6 +42,7 @@ void FairOrder::enter(RequestId request, Place& place) {
   if (place.lane == Lane::none) return;
   LaneState& in = lane(place);
   Flow& flow = in.flows[place.tenant];
+  ++in.live;
   if (flow.live++ == 0) in.idle.erase({flow.finish, place.tenant});
   place.start = std::max(in.served, flow.finish);
   flow.finish = place.start + charge(place.cost, place.weight);
@@ -85,11 +86,13 @@ void FairOrder::settle(const Place& place, Tokens used) {
   SANGAM_ASSERT(flow.live > 0, place.tenant);
   flow.finish = minus(flow.finish, given_back(place, used, place.weight));
   if (--flow.live == 0) in.idle.insert({flow.finish, place.tenant});
+  if (--in.live == 0) in.served = 0;
   forget_idle(in);
 }
 
 void FairOrder::forget_idle(LaneState& lane) {
-  while (!lane.idle.empty() && (lane.idle.begin()->first <= lane.served || lane.idle.size() > kIdleMax)) {
+  const auto settled = [&] { return lane.live == 0 || lane.idle.begin()->first <= lane.served; };
+  while (!lane.idle.empty() && (settled() || lane.idle.size() > kIdleMax)) {
     lane.flows.erase(lane.idle.begin()->second);
     lane.idle.erase(lane.idle.begin());
   }

@@ -18,7 +18,8 @@
 
 namespace sangam {
 
-/// Tokens per unit of weight, in 2^-20. At a million tokens a second it wraps after half a year of weight 1.
+/// Tokens per unit of weight, in 2^-20. A lane's starts at 0 whenever the lane falls idle; at a million
+/// tokens a second without one pause, it would take 100 days to reach the ranks of the other lane.
 using VirtualTime = std::uint64_t;
 
 enum class Lane : std::uint8_t { none, normal, best_effort };
@@ -64,6 +65,7 @@ class FairOrder {
     std::int64_t share = 1;
     VirtualTime start = 0;   ///< Of the lane's next request, against the other lane.
     VirtualTime served = 0;  ///< Virtual time inside the lane.
+    std::int64_t live = 0;   ///< Requests between enter() and settle(); at 0 the tenants start equal again.
     std::set<std::pair<VirtualTime, RequestId>> waiting;
     std::map<TenantId, Flow> flows;
     /// Flows without requests that have had more than their share, by the time when this is made up for.

@@ -41,6 +41,13 @@ class Server {
     promote();
     return place;
   }
+  /// A request that runs and never ends, so that the lane does not fall idle.
+  void keep_busy() {
+    const RequestId id{++last_};
+    Place place{.lane = Lane::normal, .tenant = TenantId("z"), .weight = 1, .cost = Tokens(1)};
+    order.enter(id, place);
+    order.serve(id, place);
+  }
   void cancel(RequestId id) {
     const Place place = waiting.at(id);
     waiting.erase(id);
@@ -95,6 +102,7 @@ TEST_CASE("a tenant that was idle is served next, but gains no credit for its id
 
 TEST_CASE("what was cancelled, or reserved and not used, is given back to its tenant") {
   Server server;
+  server.keep_busy();
   const RequestId gone = server.add(Lane::normal, "a", 1, 10'000);
   server.cancel(gone);
   server.add(Lane::normal, "a", 1, 10'000);
@@ -106,6 +114,17 @@ TEST_CASE("what was cancelled, or reserved and not used, is given back to its te
   // Used up to here: a 100, b 0. So b begins, and then they alternate; without refunds a would wait for
   // 10,000.
   CHECK(sequence(server, 8) == "babababa");
+}
+
+TEST_CASE("debts end with the busy period in which they were made") {
+  Server server;
+  for (int i = 0; i < 10; ++i) server.add(Lane::normal, "a", 1, 100);
+  for (int i = 0; i < 10; ++i) server.serve();
+  for (int i = 0; i < 3; ++i) {
+    server.add(Lane::normal, "a", 1, 100);
+    server.add(Lane::normal, "b", 1, 100);
+  }
+  CHECK(sequence(server, 6) == "ababab");
 }
 
 TEST_CASE("best effort gets its floor of 5 % beside a normal backlog, however many tenants there are") {
