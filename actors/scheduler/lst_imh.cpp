@@ -51,9 +51,10 @@ PrefillPlan keep_busy(PrefillPlan plan, const PlanInput& input) {
   std::vector<std::pair<JobIndex, MachineIndex>> planned;
   std::vector<MachineIndex> idle;
   std::vector<double> end;
+  const double horizon = micros_of(input.horizon);
   for (MachineIndex i = 0; i < plan.size(); ++i) {
     end.push_back(micros_of(input.machines[i].free_at));
-    if (plan[i].empty()) idle.push_back(i);
+    if (plan[i].empty() && end[i] <= horizon) idle.push_back(i);
     for (JobIndex j : plan[i]) planned.emplace_back(j, i);
   }
   if (idle.empty() || planned.empty()) return plan;
@@ -68,6 +69,7 @@ PrefillPlan keep_busy(PrefillPlan plan, const PlanInput& input) {
     }
     spread[best].push_back(job);
     end[best] = best_end;
+    if (best != owner && best_end > horizon) std::erase(idle, best);
   }
   return spread;
 }

@@ -21,7 +21,8 @@ namespace sangam {
 
 /// Moves jobs from their machine to one that the plan leaves idle and that finishes them sooner. The sets count
 /// what is on time and nothing else, so one busy machine may have got all jobs while others stand still. A job
-/// that moves, and every job behind it, ends earlier than planned: none becomes late.
+/// that moves, and every job behind it, ends earlier than planned: none becomes late. A machine that has got
+/// work up to the horizon takes no more; it can wait for the next plan.
 [[nodiscard]] PrefillPlan keep_busy(PrefillPlan plan, const PlanInput& input);
 
 }  // namespace sangam

@@ -11,8 +11,9 @@ namespace {
 std::vector<MachineIndex> by_descending_availability(std::span<const PrefillMachine> machines) {
   std::vector<MachineIndex> order(machines.size());
   std::iota(order.begin(), order.end(), MachineIndex{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](MachineIndex a, MachineIndex b) { return machines[a].free_at > machines[b].free_at; });
+  std::sort(order.begin(), order.end(), [&](MachineIndex a, MachineIndex b) {
+    return machines[a].free_at != machines[b].free_at ? machines[a].free_at > machines[b].free_at : a < b;
+  });
   return order;
 }
 
@@ -68,6 +69,7 @@ class Pool {
 
 PrefillPlan fill_idle(PrefillPlan plan, const PlanInput& input) {
   Pool pool(plan, input);
+  if (pool.size() == 0) return plan;
   for (MachineIndex i : by_descending_availability(input.machines)) {
     if (plan[i].empty() && pool.size() > 0) plan[i] = pool.choose(i);
   }
@@ -79,10 +81,11 @@ PrefillPlan lst_imh_sets(const PlanInput& input) {
 }
 
 PrefillPlan choose_again(PrefillPlan plan, const PlanInput& input, std::size_t steps_max) {
+  Pool pool(plan, input);
+  if (pool.size() == 0) return plan;
   const std::vector<MachineIndex> order = by_descending_availability(input.machines);
   const std::size_t all_neighbours = 1 + order.size() * input.jobs.size();
   const std::size_t reach = std::min(order.size(), steps_max / all_neighbours);
-  Pool pool(plan, input);
   for (std::size_t first = 0; first < order.size(); ++first) {
     const std::size_t end = std::min(order.size(), first + 1 + reach);
     for (std::size_t second = first + 1; second < end && pool.size() > 0; ++second) {

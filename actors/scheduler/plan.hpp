@@ -55,7 +55,7 @@ struct PrefillMachine {
 struct PlanInput {
   std::span<const PrefillJob> jobs;  ///< First those with a deadline, earliest first; then the others in fair order.
   std::span<const PrefillMachine> machines;
-  Instant horizon = Instant::max();  ///< Jobs without a deadline that would start later need no place yet.
+  Instant horizon = Instant::max();  ///< What would start later will be planned again before it starts.
   std::uint64_t seed = 0;            ///< For policies that draw lots.
 };
 
