@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/write_batch.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <charconv>
 #include <mutex>
+#include <shared_mutex>
 #include <system_error>
 
 namespace sangam {
@@ -24,13 +27,16 @@ constexpr std::array kFamilyNames = {"meta", "catalog"};
 constexpr const char* kFormatKey = "format";
 constexpr const char* kFormat = "1";
 constexpr std::size_t kBufferBytes = 4 << 20;
+constexpr std::size_t kLogBytesMax = 4 * kBufferBytes;
+/// Opening writes out what the log holds, so with less room than this it might fail.
+constexpr std::size_t kReopenBytes = kLogBytesMax;
 
 rocksdb::Slice slice_of(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
 Error error_of(const rocksdb::Status& status, const fs::path& folder) {
   const std::string text = fmt::format("store {}: {}", folder.string(), status.ToString());
-  if (status.IsNoSpace()) return make_error(ErrorCode::exhausted, text + "; free space on that disk, then repeat");
+  if (status.IsNoSpace()) return make_error(ErrorCode::exhausted, fmt::format("{}; free {} MB of that disk, then repeat", text, kReopenBytes >> 20));
   if (status.IsCorruption())
     return make_error(ErrorCode::corrupt, text + "; restore it from a backup, or move it away to start empty");
   if (text.find("Permission denied") == text.npos && text.find("/LOCK:") != text.npos)
@@ -79,6 +85,29 @@ std::optional<Error> family_fault(const fs::path& folder) {
   return std::nullopt;
 }
 
+bool room_to_reopen(const fs::path& folder) {
+  std::error_code fault;
+  const auto space = fs::space(folder, fault);
+  return !fault && space.available >= kReopenBytes;
+}
+
+/// Leaves recovery from a full disk to `commit`, which tries at each write: RocksDB's own thread looks for space
+/// every five seconds only.
+class RecoveryByHand : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* automatic) override {
+    *automatic = false;
+  }
+};
+
+/// What matters reaches us as a Status. RocksDB's own log file, on a full disk, ends the process in builds with
+/// assertions (Debian's 7.8 is one): its writer asserts that no append follows one that failed.
+class NoLog : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
 rocksdb::DBOptions database_options() {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
@@ -86,11 +115,10 @@ rocksdb::DBOptions database_options() {
   // A crash can only tear the end of the log. Damage before it would silently lose acknowledged writes under the
   // default mode, which stops there and goes on.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  options.max_total_wal_size = 4 * kBufferBytes;
+  options.max_total_wal_size = kLogBytesMax;
   options.manifest_preallocation_size = 64 << 10;  // 4 MB by default, which a small disk lacks
-  options.max_log_file_size = 1 << 20;
-  options.keep_log_file_num = 4;
-  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.info_log = std::make_shared<NoLog>();
+  options.listeners.push_back(std::make_shared<RecoveryByHand>());
   return options;
 }
 
@@ -106,17 +134,43 @@ std::vector<rocksdb::ColumnFamilyDescriptor> families() {
 
 struct Store::Opened {
   fs::path folder;
-  std::unique_ptr<rocksdb::DB> db;
+  std::unique_ptr<rocksdb::DB> db;                    ///< None after a reopening that failed with `fault`.
   std::vector<rocksdb::ColumnFamilyHandle*> handles;  ///< The default one first.
-  std::mutex counters;                                ///< One count_up at a time.
+  rocksdb::Status fault;
+  std::shared_mutex door;  ///< Shared by who uses `db`, alone by who replaces it.
+  std::mutex counters;     ///< One count_up at a time.
 
-  ~Opened() {
+  ~Opened() { close(); }
+
+  rocksdb::Status open() {
+    rocksdb::DB* raw = nullptr;
+    fault = rocksdb::DB::Open(database_options(), folder.string(), families(), &handles, &raw);
+    db.reset(raw);
+    return fault;
+  }
+  void close() {
     for (auto* handle : handles) db->DestroyColumnFamilyHandle(handle);
+    handles.clear();
+    db.reset();
   }
   [[nodiscard]] rocksdb::ColumnFamilyHandle* at(Family family) const {
     return handles[static_cast<std::size_t>(family) + 1];
   }
+  rocksdb::Status write(const std::vector<Batch::Change>& changes);
 };
+
+rocksdb::Status Store::Opened::write(const std::vector<Batch::Change>& changes) {
+  if (!db) return fault;
+  rocksdb::WriteBatch writes;
+  for (const Batch::Change& change : changes) {
+    auto* family = at(change.family);
+    const auto status = change.value ? writes.Put(family, change.key, *change.value) : writes.Delete(family, change.key);
+    if (!status.ok()) return status;
+  }
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  return db->Write(synced, &writes);
+}
 
 Store::Store(std::unique_ptr<Opened> opened) : opened_(std::move(opened)) {}
 Store::Store(Store&&) noexcept = default;
@@ -128,10 +182,7 @@ Result<Store> Store::open(const fs::path& folder) {
   if (auto fault = family_fault(folder)) return *fault;
   auto opened = std::make_unique<Opened>();
   opened->folder = folder;
-  rocksdb::DB* db = nullptr;
-  const auto status = rocksdb::DB::Open(database_options(), folder.string(), families(), &opened->handles, &db);
-  if (!status.ok()) return error_of(status, folder);
-  opened->db.reset(db);
+  if (const auto status = opened->open(); !status.ok()) return error_of(status, folder);
   Store store(std::move(opened));
   const auto format = store.get(Family::meta, kFormatKey);
   if (!format) return format.error();
@@ -146,6 +197,8 @@ Result<Store> Store::open(const fs::path& folder) {
 }
 
 Result<std::optional<std::string>> Store::get(Family family, std::string_view key) const {
+  const std::shared_lock inside(opened_->door);
+  if (!opened_->db) return error_of(opened_->fault, opened_->folder);
   std::string value;
   const auto status = opened_->db->Get({}, opened_->at(family), slice_of(key), &value);
   if (status.IsNotFound()) return std::optional<std::string>();
@@ -162,25 +215,30 @@ Result<void> Store::erase(Family family, std::string_view key) {
 }
 
 Result<void> Store::commit(const Batch& batch) {
-  rocksdb::WriteBatch writes;
-  for (const Batch::Change& change : batch.changes_) {
-    auto* family = opened_->at(change.family);
-    const auto status = change.value ? writes.Put(family, change.key, *change.value) : writes.Delete(family, change.key);
-    if (!status.ok()) return error_of(status, opened_->folder);
+  Opened& store = *opened_;
+  {
+    const std::shared_lock inside(store.door);
+    const auto status = store.write(batch.changes_);
+    if (status.ok()) return {};
+    const bool was_full = status.IsNoSpace() || !store.db;
+    if (!was_full || !room_to_reopen(store.folder)) return error_of(status, store.folder);
   }
-  rocksdb::WriteOptions synced;
-  synced.sync = true;
-  auto status = opened_->db->Write(synced, &writes);
-  // After a full disk RocksDB refuses every write until it is resumed, which itself needs space.
+  // After a full disk RocksDB refuses every write. Its Resume can wait for ever on a flush that has just failed
+  // (7.8), so we open anew, which replays the log as after a crash.
+  const std::unique_lock alone(store.door);
+  auto status = store.write(batch.changes_);  // another thread may have come first
   if (!status.ok()) {
-    status = opened_->db->Resume();
-    if (status.ok()) status = opened_->db->Write(synced, &writes);
+    store.close();
+    status = store.open();
+    if (status.ok()) status = store.write(batch.changes_);
   }
-  if (!status.ok()) return error_of(status, opened_->folder);
+  if (!status.ok()) return error_of(status, store.folder);
   return {};
 }
 
 Result<void> Store::scan(Family family, std::string_view prefix, const Visit& visit) const {
+  const std::shared_lock inside(opened_->door);
+  if (!opened_->db) return error_of(opened_->fault, opened_->folder);
   const std::unique_ptr<rocksdb::Iterator> at(opened_->db->NewIterator({}, opened_->at(family)));
   for (at->Seek(slice_of(prefix)); at->Valid() && at->key().starts_with(slice_of(prefix)); at->Next())
     if (!visit(view_of(at->key()), view_of(at->value()))) break;

@@ -41,7 +41,7 @@ class Batch {
 
 /// One process opens a store at a time; its threads may share it. A write that returned success is on the disk
 /// (synced). One that returned an error may or may not be found later: write it again. On a full disk writes
-/// fail with `exhausted`, reads go on, and writes succeed again once there is space.
+/// fail with `exhausted`, reads go on, and writes succeed again once 16 MB are free.
 class Store {
  public:
   /// Creates what is missing. Refuses a folder that another process has open (`unavailable`), that is damaged or
@@ -57,6 +57,7 @@ class Store {
   [[nodiscard]] Result<void> commit(const Batch& batch);
 
   /// Visits the keys that begin with `prefix`, in order, as of one moment, until `visit` returns false.
+  /// `visit` must not write to this store.
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;
   [[nodiscard]] Result<void> scan(Family family, std::string_view prefix, const Visit& visit) const;
 

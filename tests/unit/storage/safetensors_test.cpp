@@ -112,9 +112,11 @@ TEST_CASE("what is no safetensors file is called by its name") {
 }
 
 TEST_CASE("a header of just the limit is allowed and one byte more is not") {
-  std::string file = shard_of("{}" + std::string(kHeaderBytesMax - 2, ' '), "");
+  std::string file(8 + kHeaderBytesMax, ' ');
+  file.replace(0, 10, std::string("\x00\xe1\xf5\x05\0\0\0\0{}", 10));  // 100,000,000
   CHECK(parse_shard(std::as_bytes(std::span(file)), "file").value().empty());
-  file = shard_of("{}" + std::string(kHeaderBytesMax - 1, ' '), "");
+  file += ' ';
+  ++file[0];
   const auto refused = parse_shard(std::as_bytes(std::span(file)), "file");
   CHECK(has(refused.error().context, "header of 100000001 bytes (limit 100000000)"));
 }
