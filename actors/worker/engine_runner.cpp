@@ -57,10 +57,11 @@ class EngineRunner final : public Runner {
     if (!read) return read.error();
     Model& ready = *read->loaded.model;
     if (auto loaded = engine_.load(model, std::move(read->loaded)); !loaded) return loaded.error();
-    return LoadedInstance{engine_.kv_capacity(model), prefill_rate(ready, *pool_, step_tokens_),
-                    std::move(read->weights_digest), std::move(read->warnings)};
+    return LoadedInstance{prefill_rate(ready, *pool_, step_tokens_), std::move(read->weights_digest),
+                          std::move(read->warnings)};
   }
 
+  Tokens kv_capacity(const ModelId& model) const override { return engine_.kv_capacity(model); }
   Result<void> add(const Run& run) override { return engine_.add(run); }
   void cancel(RequestId request) override { engine_.cancel(request); }
   bool has_work() const override { return engine_.has_work(); }

@@ -10,7 +10,6 @@ namespace sangam {
 
 /// What loading a model has shown.
 struct LoadedInstance {
-  Tokens kv_capacity{0};
   double prefill_tokens_per_second = 0.0;  ///< Measured.
   std::string weights_digest;
   std::vector<std::string> warnings;
@@ -35,6 +34,8 @@ class Runner {
   virtual ~Runner() = default;
 
   virtual Result<LoadedInstance> load(const ModelId& model) = 0;
+  /// Tokens of it that would fit beside all weights that are loaded now.
+  [[nodiscard]] virtual Tokens kv_capacity(const ModelId& model) const = 0;
   /// On success its tokens come out of `step`, the last with a finish. The request must not be live.
   virtual Result<void> add(const Run& run) = 0;
   /// Nothing more comes for this request.

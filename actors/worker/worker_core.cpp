@@ -215,7 +215,7 @@ void WorkerCore::load_next(Outbox& out) {
   if (const Result<LoadedInstance>& instance = entry->second.instance; instance) {
     out.log(LogLevel::info, "worker.loaded",
             {{"model", model.text()},
-             {"kv_capacity_tokens", std::to_string(instance->kv_capacity.count())},
+             {"kv_capacity_tokens", std::to_string(runner_->kv_capacity(model).count())},
              {"prefill_tokens_per_second", std::to_string(std::int64_t(instance->prefill_tokens_per_second))},
              {"weights", instance->weights_digest}});
     for (const std::string& warning : instance->warnings)
@@ -224,7 +224,11 @@ void WorkerCore::load_next(Outbox& out) {
     out.log(LogLevel::error, "worker.load_failed",
             {{"model", model.text()}, {"why", instance.error().context}});
   }
-  for (const ActorName& hearer : audience()) announce(model, hearer, out);
+  // Each load leaves less room to those before it, so the last one tells of all again.
+  for (const auto& [other, served] : served_) {
+    if (other != model && !to_load_.empty()) continue;
+    for (const ActorName& hearer : audience()) announce(other, hearer, out);
+  }
 }
 
 void WorkerCore::announce(const ModelId& model, const ActorName& to, Outbox& out) const {
@@ -237,7 +241,7 @@ void WorkerCore::announce(const ModelId& model, const ActorName& to, Outbox& out
                              .model = model,
                              .incarnation = options_.incarnation,
                              .running_max = options_.running_max,
-                             .kv_capacity = instance->kv_capacity,
+                             .kv_capacity = runner_->kv_capacity(model),
                              .prefill_tokens_per_second = instance->prefill_tokens_per_second,
                              .weights_digest = instance->weights_digest});
 }

@@ -56,7 +56,8 @@ TEST_CASE("a worker loads what it can, says so, and answers") {
     if (const auto* ready = std::get_if<InstanceReady>(&letter.message)) {
       arith_ready |= ready->model == kArith;
       CHECK(ready->prefill_tokens_per_second > 0);
-      // 256 pages of 64 KiB less 37.2 of weights and an eighth; a token has 6 layers * 2 * 2 heads * 32 * 2 bytes = 1536.
+      // 256 pages of 64 KiB less 37.2 of weights and an eighth; a token has 6 layers * 2 * 2 heads * 32 * 2
+      // bytes = 1536.
       CHECK(ready->kv_capacity > Tokens{(256 - 43) * 42});
       CHECK(ready->kv_capacity < Tokens{(256 - 37) * 42 + 1});
       CHECK(ready->weights_digest.size() == 32);

@@ -25,6 +25,7 @@ class ScriptedRunner final : public Runner {
  public:
   struct State {
     std::map<ModelId, Error> broken;
+    Tokens kv_capacity{1000};
     Result<void> next_add;
     std::vector<RequestId> live;
     std::vector<RequestId> cancelled;
@@ -36,8 +37,9 @@ class ScriptedRunner final : public Runner {
 
   Result<LoadedInstance> load(const ModelId& model) override {
     if (const auto broken = state_.broken.find(model); broken != state_.broken.end()) return broken->second;
-    return LoadedInstance{Tokens{1000}, 250.0, "abcd", {}};
+    return LoadedInstance{250.0, "abcd", {}};
   }
+  Tokens kv_capacity(const ModelId&) const override { return state_.kv_capacity; }
   Result<void> add(const Run& run) override {
     if (!state_.next_add) return state_.next_add;
     state_.live.push_back(run.request);
@@ -155,6 +157,20 @@ TEST_CASE("models load one a step, and each is announced to all who listen, brok
   CHECK(ready[0].weights_digest == "abcd");
   CHECK(desk.said<InstanceReady>(kGateway).size() == 1);
   CHECK_FALSE(desk.worker.busy());
+}
+
+TEST_CASE("the last load tells of all models again, with the room that is left") {
+  Desk desk(false);
+  desk.worker.step(at(0), desk.out);
+  CHECK(desk.said<InstanceReady>(kScheduler).at(0).kv_capacity == Tokens{1000});
+  desk.runner.kv_capacity = Tokens{800};
+  desk.out.clear();
+  desk.worker.step(at(0), desk.out);
+  const auto ready = desk.said<InstanceReady>(kScheduler);
+  REQUIRE(ready.size() == 2);
+  CHECK(ready[0].model == kModel);
+  CHECK(ready[0].kv_capacity == Tokens{800});
+  CHECK(ready[1].model == kOther);
 }
 
 TEST_CASE("who is found anew hears about every model") {
