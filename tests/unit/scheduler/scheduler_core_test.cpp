@@ -23,6 +23,12 @@ SchedulerOptions options() {
   return options;
 }
 
+Enqueued hurried(std::uint64_t id, Attempt attempt, std::int64_t tokens, std::int64_t ttft_in,
+                 const ModelId& model = kMed) {
+  return {RequestId{id}, attempt, model, ServiceClass::deadline, 0, Millis(ttft_in), false,
+          Tokens(tokens), Tokens(100)};
+}
+
 /// A scheduler, and what it has said since it was last asked.
 class Mesh {
  public:
@@ -71,9 +77,8 @@ class Mesh {
     tell(ms, InstanceReady{worker, model, Incarnation{1}, running_max, Tokens(kv_capacity), 1000.0, ""});
   }
   void enqueue(std::int64_t ms, std::uint64_t id, std::int64_t tokens, std::int64_t ttft_in,
-               const ModelId& model = kMed, Attempt attempt = 1) {
-    tell(ms, Enqueued{RequestId{id}, attempt, model, ServiceClass::deadline, 0, Millis(ttft_in), false,
-                      Tokens(tokens), Tokens(100)});
+               const ModelId& model = kMed) {
+    tell(ms, hurried(id, 1, tokens, ttft_in, model));
   }
   void enqueue_unhurried(std::int64_t ms, std::uint64_t id, std::int64_t tokens, std::uint64_t rank,
                          const ModelId& model = kMed) {
@@ -359,9 +364,9 @@ TEST_CASE("a dispatch that crosses a withdrawal gives seat and time back") {
 
 TEST_CASE("a newer attempt replaces an older one and an older one is ignored") {
   Mesh mesh;
-  mesh.enqueue(0, 1, 100, 1000, kMed, 2);
-  mesh.enqueue(1, 1, 100, 1000, kMed, 3);
-  mesh.enqueue(2, 1, 100, 1000, kMed, 2);
+  mesh.tell(0, hurried(1, 2, 100, 1000));
+  mesh.tell(1, hurried(1, 3, 100, 1000));
+  mesh.tell(2, hurried(1, 2, 100, 1000));
   CHECK(mesh.core().waiting() == 1);
   mesh.ready(3, kWorker1, kMed);
   CHECK(std::get<Dispatch>(mesh.last_letter().message).attempt == 3);
@@ -397,7 +402,7 @@ TEST_CASE("the loss of a worker frees its runs and leaves the waiting to the oth
   mesh.enqueue(0, 2, 100, 10'000);
   CHECK(mesh.said() == "1>worker/1");
   mesh.tell(10, ActorLost{kWorker1, Incarnation{1}, "killed"});
-  mesh.enqueue(20, 1, 100, 10'000, kMed, 2);
+  mesh.tell(20, hurried(1, 2, 100, 10'000));
   mesh.pass(30);
   CHECK(mesh.said() == "");
   mesh.ready(40, kWorker2, kMed);
