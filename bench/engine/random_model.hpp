@@ -1,5 +1,5 @@
-// A model of any configuration with random bf16 weights, in memory: for measurements and for tests of shapes that no
-// shipped model has.
+// A model of any configuration with random bf16 weights, in memory: for measurements and for tests of shapes
+// that no shipped model has.
 #pragma once
 
 #include <bit>
@@ -33,7 +33,8 @@ class RandomModel {
   /// As a SlotLookup.
   [[nodiscard]] Result<TensorView> tensor(std::string_view name) const {
     const auto found = tensors_.find(name);
-    if (found == tensors_.end()) return make_error(ErrorCode::not_found, std::string(name) + ": no such tensor");
+    if (found == tensors_.end())
+      return make_error(ErrorCode::not_found, std::string(name) + ": no such tensor");
     return found->second;
   }
 

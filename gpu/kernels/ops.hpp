@@ -43,14 +43,14 @@ struct Rotation {
 };
 
 struct AttentionShape {
-  std::int64_t heads = 0;  ///< A multiple of the layout's kv_heads; neighbours share one.
-  float scale = 0;         ///< Multiplies q before the dot products.
+  std::int64_t heads = 0;   ///< A multiple of the layout's kv_heads; neighbours share one.
+  float scale = 0;          ///< Multiplies q before the dot products.
   std::int64_t window = 0;  ///< A row sees this many positions, itself included; 0: all before it.
 };
 
-/// All pointers are to memory that the device can reach. The result of a row depends on that row's inputs only,
-/// bit for bit: not on the other rows, on how a sequence was cut into steps or pages, or on threads. Two
-/// instruction sets may differ in the last bits. One call at a time.
+/// All pointers are to memory that the device can reach. The result of a row depends on that row's inputs
+/// only, bit for bit: not on the other rows, on how a sequence was cut into steps or pages, or on threads.
+/// Two instruction sets may differ in the last bits. One call at a time.
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -66,7 +66,8 @@ class Ops {
 
   virtual void linear(const Rows& x, std::span<const Projection> projections) = 0;
 
-  /// Turns `heads` (rows, heads, head_dim) in place; lane i pairs with lane i + head_dim / 2, as HF stores them.
+  /// Turns `heads` (rows, heads, head_dim) in place; lane i pairs with lane i + head_dim / 2, as HF stores
+  /// them.
   virtual void rotate(float* heads, std::int64_t rows, std::int64_t heads_per_row, const Rotation& by) = 0;
 
   /// Writes k and v (rows, kv_heads, head_dim) into the pages as 16-bit floats; what does not fit saturates.

@@ -1,4 +1,5 @@
-// Where keys and values lie: pages of the device's pool, and the place of a (layer, head, token) inside a page.
+// Where keys and values lie: pages of the device's pool, and the place of a (layer, head, token) inside a
+// page.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,8 @@ struct KvLayout {
 struct KvRows {
   std::int64_t position = 0;
   std::int64_t count = 0;
-  std::span<const PageId> pages;  ///< Page i holds positions [i * tokens_per_page, (i + 1) * tokens_per_page).
+  std::span<const PageId>
+      pages;  ///< Page i holds positions [i * tokens_per_page, (i + 1) * tokens_per_page).
 };
 
 /// The keys and values of one layer, as a step reads and writes them.

@@ -22,8 +22,9 @@ class Ops;
 struct SequenceSlice {
   std::span<const TokenId> tokens;  ///< New tokens; their K and V are written by the step.
   std::int64_t position = 0;        ///< Of tokens[0]; all earlier positions are already in the pages.
-  std::span<const PageId> pages;    ///< Page i holds positions [i * tokens_per_page, (i + 1) * tokens_per_page).
-  bool wants_logits = false;        ///< For the last of `tokens`.
+  std::span<const PageId>
+      pages;                  ///< Page i holds positions [i * tokens_per_page, (i + 1) * tokens_per_page).
+  bool wants_logits = false;  ///< For the last of `tokens`.
 };
 
 /// Finds a weight by its HF tensor name ("model.layers.0.mlp.up_proj.weight"); the bytes outlive the model.

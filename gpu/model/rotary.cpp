@@ -13,13 +13,13 @@ double llama3_frequency(double frequency, const RopeScaling& rope, double origin
   const double wavelength = 2.0 * std::numbers::pi / frequency;
   if (wavelength < original_context / rope.high_freq_factor) return frequency;
   if (wavelength > original_context / rope.low_freq_factor) return frequency / rope.factor;
-  const double kept = (original_context / wavelength - rope.low_freq_factor) /
-                      (rope.high_freq_factor - rope.low_freq_factor);
+  const double kept =
+      (original_context / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
   return (1.0 - kept) * frequency / rope.factor + kept * frequency;
 }
 
-/// YaRN (Peng et al., 2023, section 3.2): lanes that turn more than beta_fast times over the original context are
-/// kept, those that turn less than beta_slow times are stretched, a ramp between.
+/// YaRN (Peng et al., 2023, section 3.2): lanes that turn more than beta_fast times over the original context
+/// are kept, those that turn less than beta_slow times are stretched, a ramp between.
 struct YarnRamp {
   double low = 0;
   double high = 0;
@@ -33,7 +33,9 @@ struct YarnRamp {
     high = std::min(std::ceil(lane_turning(config.rope.beta_slow)), double(config.head_dim - 1));
     if (low == high) high += 0.001;
   }
-  [[nodiscard]] double stretched(double lane) const { return std::clamp((lane - low) / (high - low), 0.0, 1.0); }
+  [[nodiscard]] double stretched(double lane) const {
+    return std::clamp((lane - low) / (high - low), 0.0, 1.0);
+  }
 };
 
 double yarn_attention_factor(const RopeScaling& rope) {
@@ -50,9 +52,14 @@ Rotary::Rotary(const ModelConfig& config) {
   for (std::int64_t lane = 0; lane < config.head_dim / 2; ++lane) {
     double frequency = std::pow(config.rope_theta, -2.0 * double(lane) / double(config.head_dim));
     switch (rope.kind) {
-      case RopeScaling::Kind::none: break;
-      case RopeScaling::Kind::linear: frequency /= rope.factor; break;
-      case RopeScaling::Kind::llama3: frequency = llama3_frequency(frequency, rope, original); break;
+      case RopeScaling::Kind::none:
+        break;
+      case RopeScaling::Kind::linear:
+        frequency /= rope.factor;
+        break;
+      case RopeScaling::Kind::llama3:
+        frequency = llama3_frequency(frequency, rope, original);
+        break;
       case RopeScaling::Kind::yarn: {
         const double stretched = ramp.stretched(double(lane));
         frequency = frequency / rope.factor * stretched + frequency * (1.0 - stretched);

@@ -1,4 +1,5 @@
-// The forward pass of Llama, Mistral, Qwen2 and Qwen3: they differ only in which biases and norms are present.
+// The forward pass of Llama, Mistral, Qwen2 and Qwen3: they differ only in which biases and norms are
+// present.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -13,15 +14,17 @@
 namespace sangam {
 namespace {
 
-const float* or_null(const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); }
+const float* or_null(const std::vector<float>& values) {
+  return values.empty() ? nullptr : values.data();
+}
 
 /// The activations of a step, one allocation that grows by at least half and never shrinks.
 class Workspace {
  public:
   void fit(const ModelConfig& c, std::int64_t rows) {
-    const std::int64_t widths[] = {c.hidden_size,          c.hidden_size,         c.heads * c.head_dim,
+    const std::int64_t widths[] = {c.hidden_size,           c.hidden_size,           c.heads * c.head_dim,
                                    c.kv_heads * c.head_dim, c.kv_heads * c.head_dim, c.heads * c.head_dim,
-                                   c.intermediate_size,    c.intermediate_size,   c.head_dim / 2,
+                                   c.intermediate_size,     c.intermediate_size,     c.head_dim / 2,
                                    c.head_dim / 2};
     float** const places[] = {&stream, &normed, &q, &k, &v, &attended, &gate, &up, &cosine, &sine};
     std::int64_t width = 0;
@@ -129,7 +132,8 @@ void Transformer::begin(std::span<const SequenceSlice> slices) {
 
 /// q, k and v of all rows, normed (Qwen3) and turned to their positions.
 void Transformer::project_heads(const LayerWeights& w) {
-  ops_.rms_norm({space_.stream, rows_, config_.hidden_size}, w.attention_norm.data(), epsilon(), space_.normed);
+  ops_.rms_norm({space_.stream, rows_, config_.hidden_size}, w.attention_norm.data(), epsilon(),
+                space_.normed);
   const Projection projections[] = {{&w.q, or_null(w.q_bias), space_.q, false},
                                     {&w.k, or_null(w.k_bias), space_.k, false},
                                     {&w.v, or_null(w.v_bias), space_.v, false}};
@@ -163,7 +167,8 @@ void Transformer::keep_last_rows(std::span<const SequenceSlice> slices) {
 }
 
 void Transformer::attend(const LayerWeights& w, const KvLayer& kv) {
-  const AttentionShape shape{config_.heads, 1.0f / std::sqrt(float(config_.head_dim)), config_.sliding_window};
+  const AttentionShape shape{config_.heads, 1.0f / std::sqrt(float(config_.head_dim)),
+                             config_.sliding_window};
   ops_.attention(kv, shape, space_.q, space_.attended);
   const Projection output[] = {{&w.o, or_null(w.o_bias), space_.stream, true}};
   ops_.linear({space_.attended, rows_, config_.heads * config_.head_dim}, output);
@@ -180,7 +185,8 @@ void Transformer::feed_forward(const LayerWeights& w) {
 }
 
 void Transformer::write_logits(std::span<float> logits) {
-  SANGAM_ASSERT(logits.size() >= std::size_t(rows_ * config_.vocab_size), logits.size(), rows_, config_.vocab_size);
+  SANGAM_ASSERT(logits.size() >= std::size_t(rows_ * config_.vocab_size), logits.size(), rows_,
+                config_.vocab_size);
   ops_.rms_norm({space_.stream, rows_, config_.hidden_size}, weights_.norm.data(), epsilon(), space_.normed);
   const Projection head[] = {{&weights_.head, nullptr, logits.data(), false}};
   ops_.linear({space_.normed, rows_, config_.hidden_size}, head);
@@ -193,7 +199,8 @@ std::string fault_of(const ModelConfig& c) {
     if (extent <= 0) return "a size of the model is missing or not positive";
   }
   if (c.heads % c.kv_heads != 0) {
-    return "heads=" + std::to_string(c.heads) + " is not a multiple of kv_heads=" + std::to_string(c.kv_heads);
+    return "heads=" + std::to_string(c.heads) +
+           " is not a multiple of kv_heads=" + std::to_string(c.kv_heads);
   }
   if (c.head_dim % 2 != 0) return "head_dim=" + std::to_string(c.head_dim) + " is odd and cannot be rotated";
   return {};

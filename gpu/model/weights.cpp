@@ -27,7 +27,8 @@ float widened(const std::byte* element, DType dtype) {
   if (dtype == DType::bf16) return std::bit_cast<float>(std::uint32_t(raw) << 16);
   if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude << 13));
   // A half's exponent bias is 112 less than a float's.
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f));
+  return std::bit_cast<float>(sign |
+                              std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f));
 }
 
 class Resolver {
@@ -54,7 +55,8 @@ class Resolver {
 
   /// Slots that read one input are computed together.
   void same_type(const Matrix& a, const Matrix& b, const std::string& names) {
-    if (a.bytes != nullptr && b.bytes != nullptr && a.dtype != b.dtype) fail(names + ": stored in different types");
+    if (a.bytes != nullptr && b.bytes != nullptr && a.dtype != b.dtype)
+      fail(names + ": stored in different types");
   }
 
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
@@ -67,7 +69,8 @@ class Resolver {
       return std::nullopt;
     }
     if (tensor->shape != shape) {
-      return fail(name + ": shape is " + text_of(tensor->shape) + ", the configuration asks for " + text_of(shape));
+      return fail(name + ": shape is " + text_of(tensor->shape) + ", the configuration asks for " +
+                  text_of(shape));
     }
     if (tensor->dtype != DType::bf16 && tensor->dtype != DType::f16 && tensor->dtype != DType::f32) {
       return fail(name + ": stored in a type that cannot be computed with; use bf16, f16 or f32");

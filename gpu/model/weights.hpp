@@ -1,4 +1,5 @@
-// A model's table: each slot of each layer, resolved by its HF tensor name and checked against the configuration.
+// A model's table: each slot of each layer, resolved by its HF tensor name and checked against the
+// configuration.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
-// Causal attention over paged 16-bit K and V. Positions are taken in blocks that are aligned to the sequence, not
-// to pages or steps, with a running maximum and sum; so the order of every sum depends on the position alone.
+// Causal attention over paged 16-bit K and V. Positions are taken in blocks that are aligned to the sequence,
+// not to pages or steps, with a running maximum and sum; so the order of every sum depends on the position
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +53,8 @@ class AttentionTile {
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t page = at / per_page;
       const std::int64_t stop = (page + 1) * per_page < end ? (page + 1) * per_page : end;
-      const std::byte* base = kv.arena.base + std::size_t(range_.sequence->pages.data()[page]) * kv.arena.page_bytes;
+      const std::byte* base =
+          kv.arena.base + std::size_t(range_.sequence->pages.data()[page]) * kv.arena.page_bytes;
       f(at, stop - at, base + (offset + (at - page * per_page) * dim_) * 2);
       at = stop;
     }
@@ -87,7 +89,8 @@ void AttentionTile<S>::run() {
   const std::int64_t last = position_of(pairs_ - 1);
   const std::int64_t window = range_.shape->window;
   const std::int64_t oldest = window > 0 && first >= window ? first - window + 1 : 0;
-  for (std::int64_t begin = oldest / kPositionBlock * kPositionBlock; begin <= last; begin += kPositionBlock) {
+  for (std::int64_t begin = oldest / kPositionBlock * kPositionBlock; begin <= last;
+       begin += kPositionBlock) {
     const std::int64_t end = begin + kPositionBlock <= last ? begin + kPositionBlock : last + 1;
     // Pages before the oldest visible position may be gone.
     const std::int64_t from = begin < oldest ? oldest : begin;
@@ -180,7 +183,8 @@ void AttentionTile<S>::add_values(std::int64_t begin, std::int64_t end) {
 /// P pairs by V vectors of the head, over positions in their order. A head's last vector may be incomplete.
 template <class S>
 template <int P, int V>
-void AttentionTile<S>::add_values(std::int64_t pair, std::int64_t lane, std::int64_t begin, std::int64_t end) {
+void AttentionTile<S>::add_values(std::int64_t pair, std::int64_t lane, std::int64_t begin,
+                                  std::int64_t end) {
   Vec sums[P][V];
   float* target = sums_ + pair * stride_ + lane;
   for (int p = 0; p < P; ++p) {

@@ -1,5 +1,5 @@
-// Divides each operation over the threads: by output rows, by activation rows or by (sequence, head). No division
-// changes a result, so it follows cost alone.
+// Divides each operation over the threads: by output rows, by activation rows or by (sequence, head). No
+// division changes a result, so it follows cost alone.
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ struct Share {
 /// Part `part` of `parts` of [0, count), cut at multiples of `grain`.
 Share share_of(std::int64_t count, int part, int parts, std::int64_t grain) {
   const std::int64_t grains = (count + grain - 1) / grain;
-  return {std::min(count, grains * part / parts * grain), std::min(count, grains * (part + 1) / parts * grain)};
+  return {std::min(count, grains * part / parts * grain),
+          std::min(count, grains * (part + 1) / parts * grain)};
 }
 
 /// Floats that grow to the largest size asked for and stay.
@@ -89,7 +90,8 @@ void CpuOps::rms_norm(const Rows& x, const float* weight, float epsilon, float* 
 }
 
 cpu::PackedRows CpuOps::pack(const Rows& x, DType weights) {
-  const std::int64_t stride = (x.width + kernels_.step - 1) / kernels_.step * kernels_.step;
+  // One line more than needed: rows a multiple of 4096 bytes apart would compete for the same lines of L1.
+  const std::int64_t stride = (x.width + kernels_.step - 1) / kernels_.step * kernels_.step + 16;
   float* packed = packed_.at_least(std::size_t(x.count * stride));
   divide(x.count, 1, x.count * x.width, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) {
@@ -104,7 +106,8 @@ void CpuOps::linear(const Rows& x, std::span<const Projection> projections) {
   std::int64_t outputs = 0;
   for (const Projection& p : projections) {
     SANGAM_ASSERT(p.weight->columns == x.width, p.weight->columns, x.width);
-    SANGAM_ASSERT(p.weight->dtype == projections.front().weight->dtype, "projections of one input share a type");
+    SANGAM_ASSERT(p.weight->dtype == projections.front().weight->dtype,
+                  "projections of one input share a type");
     outputs += p.weight->rows;
   }
   const cpu::PackedRows packed = pack(x, projections.front().weight->dtype);
@@ -137,7 +140,8 @@ void CpuOps::store_kv(const KvLayer& kv, const float* k, const float* v) {
                   rows.pages.size(), layout.tokens_per_page, rows.position, rows.count);
     for (std::int64_t at = rows.position; at < rows.position + rows.count; ++at) {
       const std::int64_t slot = at % layout.tokens_per_page;
-      auto* page = reinterpret_cast<std::uint16_t*>(kv.arena.at(rows.pages[std::size_t(at / layout.tokens_per_page)]));
+      auto* page =
+          reinterpret_cast<std::uint16_t*>(kv.arena.at(rows.pages[std::size_t(at / layout.tokens_per_page)]));
       for (std::int64_t head = 0; head < layout.kv_heads; ++head, k += dim, v += dim) {
         kernels_.to_half(k, dim, page + layout.key_offset(kv.layer, head) + slot * dim);
         kernels_.to_half(v, dim, page + layout.value_offset(kv.layer, head) + slot * dim);
@@ -151,10 +155,12 @@ void CpuOps::attention(const KvLayer& kv, const AttentionShape& shape, const flo
   SANGAM_ASSERT(shape.heads % layout.kv_heads == 0, shape.heads, layout.kv_heads);
   const std::int64_t group = shape.heads / layout.kv_heads;
   const std::int64_t tile = std::max<std::int64_t>(1, cpu::kAttentionPairs / group);
-  const std::int64_t scratch = kernels_.attention_scratch(std::max(group, cpu::kAttentionPairs), layout.head_dim);
+  const std::int64_t scratch =
+      kernels_.attention_scratch(std::max(group, cpu::kAttentionPairs), layout.head_dim);
   float* memory = attention_.at_least(std::size_t(scratch * pool_.threads()));
   std::int64_t cost = 0;
-  for (const KvRows& s : kv.sequences) cost += s.count * (s.position + s.count) * shape.heads * layout.head_dim;
+  for (const KvRows& s : kv.sequences)
+    cost += s.count * (s.position + s.count) * shape.heads * layout.head_dim;
   const int parts = cost < kWorthThreads ? 1 : pool_.threads();
 
   // Later rows see more positions: tiles are dealt in turn, so that each thread gets early and late ones.
@@ -165,8 +171,8 @@ void CpuOps::attention(const KvLayer& kv, const AttentionShape& shape, const flo
       for (std::int64_t first = 0; first < sequence.count; first += tile) {
         for (std::int64_t head = 0; head < layout.kv_heads; ++head) {
           if (turn++ % parts != part) continue;
-          kernels_.attend({&kv, &shape, &sequence, head, first, std::min(tile, sequence.count - first), q + offset,
-                           out + offset, memory + part * scratch});
+          kernels_.attend({&kv, &shape, &sequence, head, first, std::min(tile, sequence.count - first),
+                           q + offset, out + offset, memory + part * scratch});
         }
       }
       offset += sequence.count * shape.heads * layout.head_dim;
@@ -197,7 +203,9 @@ constexpr struct {
 } kIsas[] = {{Isa::best, "best"}, {Isa::avx512, "avx512"}, {Isa::avx2, "avx2"}, {Isa::portable, "portable"}};
 
 std::string_view name_of(Isa isa) {
-  return std::find_if(std::begin(kIsas), std::end(kIsas), [isa](const auto& known) { return known.isa == isa; })->name;
+  return std::find_if(std::begin(kIsas), std::end(kIsas),
+                      [isa](const auto& known) { return known.isa == isa; })
+      ->name;
 }
 
 }  // namespace

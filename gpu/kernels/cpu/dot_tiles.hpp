@@ -1,9 +1,11 @@
-// Rows of weights times rows of activations, as tiles of dot products. Whatever the tile, each product is summed
-// in one order: lane by lane over a block of columns, then a fixed tree over the lanes, then block after block.
+// Rows of weights times rows of activations, as tiles of dot products. Whatever the tile, each product is
+// summed in one order: lane by lane over a block of columns, then a fixed tree over the lanes, then block
+// after block.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "storage/checkpoint/tensor.hpp"
 
@@ -53,51 +55,72 @@ struct Start {
   }
 };
 
+/// The last, incomplete step of `count` rows, padded with zeros, so that nothing behind the rows is read.
+template <std::int64_t kRowBytes>
+__attribute__((noinline)) void copy_tail(const std::byte* w, std::int64_t row_bytes, std::int64_t count,
+                                         std::int64_t bytes, std::byte* padded) {
+  __builtin_memset(padded, 0, std::size_t(count * kRowBytes));
+  for (std::int64_t n = 0; n < count; ++n) {
+    __builtin_memcpy(padded + n * kRowBytes, w + n * row_bytes, std::size_t(bytes));
+  }
+}
+
+/// f(0), ..., f(N - 1) with constants, so that arrays which only they index become registers.
+template <int N, class F>
+__attribute__((always_inline)) inline void each(F f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    (f(std::integral_constant<int, I>{}), ...);
+  }
+  (std::make_integer_sequence<int, N>{});
+}
+
+/// N weight rows by M activation rows.
 template <class S, class W, int N, int M>
 struct Tile {
   using Vec = typename S::Vec;
   static constexpr std::int64_t kStep = 2 * S::kLanes;
+  static constexpr std::int64_t kStepBytes = kStep * W::kBytes;
   Vec sums[N][M];
 
-  /// One step of `columns`: the same two operations on each accumulator in every tile shape.
+  /// One step of columns: the same two operations on each accumulator in every tile shape.
   __attribute__((always_inline)) void step(const std::byte* w, std::int64_t row_bytes, const float* x,
                                            std::int64_t x_stride) {
     Vec row[N];
-    for (int n = 0; n < N; ++n) row[n] = W::first(w + n * row_bytes);
-    for (int m = 0; m < M; ++m) {
-      const Vec column = S::load(x + m * x_stride);
-      for (int n = 0; n < N; ++n) sums[n][m] = S::mul_add(row[n], column, sums[n][m]);
-    }
-    for (int n = 0; n < N; ++n) row[n] = W::second(w + n * row_bytes);
-    for (int m = 0; m < M; ++m) {
-      const Vec column = S::load(x + m * x_stride + S::kLanes);
-      for (int n = 0; n < N; ++n) sums[n][m] = S::mul_add(row[n], column, sums[n][m]);
-    }
+    each<N>([&](auto n) { row[n] = W::first(w + n * row_bytes); });
+    each<M>([&](auto m) {
+      const Vec column = S::load_once(x + m * x_stride);
+      each<N>([&](auto n) { sums[n][m] = S::mul_add(row[n], column, sums[n][m]); });
+    });
+    each<N>([&](auto n) { row[n] = W::second(w + n * row_bytes); });
+    each<M>([&](auto m) {
+      const Vec column = S::load_once(x + m * x_stride + S::kLanes);
+      each<N>([&](auto n) { sums[n][m] = S::mul_add(row[n], column, sums[n][m]); });
+    });
   }
 
-  /// The last, incomplete step: rows are copied, so that nothing behind them is read.
-  void tail(const std::byte* w, const DotBlock& b, const float* x, std::int64_t columns) {
-    alignas(64) std::byte padded[N][kStep * W::kBytes] = {};
-    for (int n = 0; n < N; ++n) __builtin_memcpy(padded[n], w + n * b.row_bytes, std::size_t(columns * W::kBytes));
-    step(padded[0], kStep * W::kBytes, x, b.x_stride);
-  }
-
-  void run(const DotBlock& b, std::int64_t n0, std::int64_t m0) {
-    for (int n = 0; n < N; ++n) {
-      for (int m = 0; m < M; ++m) sums[n][m] = S::zero();
-    }
+  /// The tail is copied first: a call while sums are held would have them live in memory.
+  __attribute__((always_inline)) void run(const DotBlock& b, std::int64_t n0, std::int64_t m0) {
+    alignas(64) std::byte tail[N * kStepBytes];
     const std::byte* w = b.weights + n0 * b.row_bytes;
     const float* x = b.x + m0 * b.x_stride;
-    std::int64_t k = 0;
-    for (; k + kStep <= b.columns; k += kStep) step(w + k * W::kBytes, b.row_bytes, x + k, b.x_stride);
-    if (k < b.columns) tail(w + k * W::kBytes, b, x + k, b.columns - k);
+    const std::int64_t rest = b.columns % kStep;
+    if (rest != 0)
+      copy_tail<kStepBytes>(w + (b.columns - rest) * W::kBytes, b.row_bytes, N, rest * W::kBytes, tail);
+    each<N>([&](auto n) { each<M>([&](auto m) { sums[n][m] = S::zero(); }); });
+    for (std::int64_t steps = b.columns / kStep; steps > 0; --steps, w += kStepBytes, x += kStep) {
+      // The rows of the next tile: processors follow a row, but not the jump to the next ones.
+      each<N>([&](auto n) { __builtin_prefetch(w + (N + n) * b.row_bytes); });
+      step(w, b.row_bytes, x, b.x_stride);
+    }
+    if (rest != 0) step(tail, kStepBytes, x, b.x_stride);
   }
 
-  void add_to(const DotBlock& b, const Start& start, std::int64_t n0, std::int64_t m0) const {
-    for (int m = 0; m < M; ++m) {
+  __attribute__((always_inline)) void add_to(const DotBlock& b, const Start& start, std::int64_t n0,
+                                             std::int64_t m0) const {
+    each<M>([&](auto m) {
       float* out = b.out + (m0 + m) * b.out_stride + n0;
-      for (int n = 0; n < N; ++n) out[n] = start.value(out + n, n0 + n) + S::sum(sums[n][m]);
-    }
+      each<N>([&](auto n) { out[n] = start.value(out + n, n0 + n) + S::sum(sums[n][m]); });
+    });
   }
 };
 
@@ -166,9 +189,12 @@ void project_typed(const ProjectionRange& r) {
 template <class S>
 void project(const ProjectionRange& r) {
   switch (r.projection.weight->dtype) {
-    case DType::bf16: return project_typed<S, Bf16Weights<S>>(r);
-    case DType::f16: return project_typed<S, HalfWeights<S>>(r);
-    default: return project_typed<S, FloatWeights<S>>(r);
+    case DType::bf16:
+      return project_typed<S, Bf16Weights<S>>(r);
+    case DType::f16:
+      return project_typed<S, HalfWeights<S>>(r);
+    default:
+      return project_typed<S, FloatWeights<S>>(r);
   }
 }
 

@@ -48,7 +48,8 @@ struct Kernels {
   void (*attend)(const AttentionRange& range);
   std::int64_t (*attention_scratch)(std::int64_t pairs, std::int64_t head_dim);
   void (*rms_norm)(const Rows& x, const float* weight, float epsilon, float* out);
-  void (*rotate)(float* heads, std::int64_t count, const float* cosine, const float* sine, std::int64_t head_dim);
+  void (*rotate)(float* heads, std::int64_t count, const float* cosine, const float* sine,
+                 std::int64_t head_dim);
   void (*swiglu)(float* gate, const float* up, std::int64_t count);
   void (*to_half)(const float* values, std::int64_t count, std::uint16_t* out);
   void (*widen)(const std::byte* values, DType dtype, std::int64_t count, float* out);

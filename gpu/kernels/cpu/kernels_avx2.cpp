@@ -1,6 +1,5 @@
 // The kernels for AVX2 with FMA and F16C.
 #include "gpu/kernels/cpu/kernels.hpp"
-
 #include "gpu/kernels/cpu/lanes_avx2.hpp"
 // The templates need the lanes above.
 #include "gpu/kernels/cpu/attention_tiles.hpp"

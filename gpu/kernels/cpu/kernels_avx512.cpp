@@ -1,6 +1,5 @@
 // The kernels for AVX-512.
 #include "gpu/kernels/cpu/kernels.hpp"
-
 #include "gpu/kernels/cpu/lanes_avx512.hpp"
 // The templates need the lanes above.
 #include "gpu/kernels/cpu/attention_tiles.hpp"

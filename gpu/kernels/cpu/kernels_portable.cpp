@@ -1,6 +1,5 @@
 // The kernels for any CPU.
 #include "gpu/kernels/cpu/kernels.hpp"
-
 #include "gpu/kernels/cpu/lanes_portable.hpp"
 // The templates need the lanes above.
 #include "gpu/kernels/cpu/attention_tiles.hpp"

@@ -1,4 +1,5 @@
-// Eight fp32 lanes: AVX2 with FMA and F16C. Included only by the translation unit that is built with those flags.
+// Eight fp32 lanes: AVX2 with FMA and F16C. Included only by the translation unit that is built with those
+// flags.
 #pragma once
 
 #include <immintrin.h>
@@ -20,14 +21,36 @@ struct Avx2 {
   static Vec all(float x) { return _mm256_set1_ps(x); }
   static Vec load(const float* p) { return _mm256_loadu_ps(p); }
   static void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
-  static Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
-  static Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
-  static Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
-  static Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
-  static Vec mul_add(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+  /// Into a register, where GCC would rather load anew for each use.
+  static Vec load_once(const float* p) {
+    Vec v = load(p);
+#if !defined(__clang__)
+    asm("" : "+x"(v));
+#endif
+    return v;
+  }
+  static Vec add(Vec a, Vec b) {
+    return _mm256_add_ps(a, b);
+  }
+  static Vec sub(Vec a, Vec b) {
+    return _mm256_sub_ps(a, b);
+  }
+  static Vec mul(Vec a, Vec b) {
+    return _mm256_mul_ps(a, b);
+  }
+  static Vec div(Vec a, Vec b) {
+    return _mm256_div_ps(a, b);
+  }
+  static Vec mul_add(Vec a, Vec b, Vec c) {
+    return _mm256_fmadd_ps(a, b, c);
+  }
   /// b where either is NaN.
-  static Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
-  static Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+  static Vec min(Vec a, Vec b) {
+    return _mm256_min_ps(a, b);
+  }
+  static Vec max(Vec a, Vec b) {
+    return _mm256_max_ps(a, b);
+  }
 
   /// ((0+4)+(2+6)) + ((1+5)+(3+7))
   static float sum(Vec v) {
@@ -48,11 +71,13 @@ struct Avx2 {
 
   /// Of sixteen bf16: those at even places, those at odd places.
   static Vec bf16_even(const std::byte* p) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), 16));
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), 16));
   }
+  /// Two shifts rather than a mask, which would hold a register that the tiles need.
   static Vec bf16_odd(const std::byte* p) {
     const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(int(0xffff0000u))));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_srli_epi32(pairs, 16), 16));
   }
   static Vec load_half(const std::byte* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));

@@ -1,5 +1,5 @@
-// Sixteen fp32 lanes: AVX-512 F, BW, DQ and VL. The BF16 extension's dot product is not used: it would round the
-// activations to bf16. Included only by the translation unit that is built with those flags.
+// Sixteen fp32 lanes: AVX-512 F, BW, DQ and VL. The BF16 extension's dot product is not used: it would round
+// the activations to bf16. Included only by the translation unit that is built with those flags.
 #pragma once
 
 #include <immintrin.h>
@@ -21,14 +21,36 @@ struct Avx512 {
   static Vec all(float x) { return _mm512_set1_ps(x); }
   static Vec load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
-  static Vec add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
-  static Vec sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
-  static Vec mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
-  static Vec div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
-  static Vec mul_add(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
+  /// Into a register, where GCC would rather load anew for each use.
+  static Vec load_once(const float* p) {
+    Vec v = load(p);
+#if !defined(__clang__)
+    asm("" : "+v"(v));
+#endif
+    return v;
+  }
+  static Vec add(Vec a, Vec b) {
+    return _mm512_add_ps(a, b);
+  }
+  static Vec sub(Vec a, Vec b) {
+    return _mm512_sub_ps(a, b);
+  }
+  static Vec mul(Vec a, Vec b) {
+    return _mm512_mul_ps(a, b);
+  }
+  static Vec div(Vec a, Vec b) {
+    return _mm512_div_ps(a, b);
+  }
+  static Vec mul_add(Vec a, Vec b, Vec c) {
+    return _mm512_fmadd_ps(a, b, c);
+  }
   /// b where either is NaN.
-  static Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
-  static Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+  static Vec min(Vec a, Vec b) {
+    return _mm512_min_ps(a, b);
+  }
+  static Vec max(Vec a, Vec b) {
+    return _mm512_max_ps(a, b);
+  }
 
   /// The upper half onto the lower, then as eight lanes: ((0+4)+(2+6)) + ((1+5)+(3+7))
   static float sum(Vec v) {

@@ -1,4 +1,5 @@
-// Four fp32 lanes in the compilers' own vector types: runs on every CPU that they know, with no fused operations.
+// Four fp32 lanes in the compilers' own vector types: runs on every CPU that they know, with no fused
+// operations.
 #pragma once
 
 #include <bit>
@@ -23,6 +24,7 @@ struct Portable {
     std::memcpy(&v, p, sizeof v);
     return v;
   }
+  static Vec load_once(const float* p) { return load(p); }
   static void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
   static Vec add(Vec a, Vec b) { return a + b; }
   static Vec sub(Vec a, Vec b) { return a - b; }

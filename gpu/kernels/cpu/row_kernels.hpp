@@ -10,11 +10,13 @@ namespace sangam::cpu {
 namespace {
 
 /// e^x to about 2 units in the last place for x in [-87, 88]; outside, the value at the nearer end.
-/// x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 is split in two so that r is exact; then the Taylor series of e^r.
+/// x = n ln 2 + r with |r| <= ln 2 / 2; ln 2 is split in two so that r is exact; then the Taylor series of
+/// e^r.
 template <class S>
 typename S::Vec exponential(typename S::Vec x) {
   using Vec = typename S::Vec;
-  const Vec shift = S::all(0x1.8p23f);  // adding it rounds to an integer, which lands in the low mantissa bits
+  const Vec shift =
+      S::all(0x1.8p23f);  // adding it rounds to an integer, which lands in the low mantissa bits
   x = S::min(S::max(x, S::all(-87.0f)), S::all(88.0f));
   const Vec shifted = S::mul_add(x, S::all(0x1.715476p0f), shift);
   const Vec n = S::sub(shifted, shift);
@@ -49,7 +51,8 @@ void for_vectors(std::int64_t count, float* out, F&& f) {
   for (; i + S::kLanes <= count; i += S::kLanes) {
     S::store(out + i, f([i](const float* p) { return S::load(p + i); }));
   }
-  if (i < count) store_some<S>(out + i, count - i, f([=](const float* p) { return load_some<S>(p + i, count - i); }));
+  if (i < count)
+    store_some<S>(out + i, count - i, f([=](const float* p) { return load_some<S>(p + i, count - i); }));
 }
 
 template <class S>
@@ -58,7 +61,8 @@ void rms_norm(const Rows& x, const float* weight, float epsilon, float* out) {
     const float* in = x.values + row * x.width;
     typename S::Vec squares = S::zero();
     std::int64_t i = 0;
-    for (; i + S::kLanes <= x.width; i += S::kLanes) squares = S::mul_add(S::load(in + i), S::load(in + i), squares);
+    for (; i + S::kLanes <= x.width; i += S::kLanes)
+      squares = S::mul_add(S::load(in + i), S::load(in + i), squares);
     if (i < x.width) {
       const typename S::Vec rest = load_some<S>(in + i, x.width - i);
       squares = S::mul_add(rest, rest, squares);

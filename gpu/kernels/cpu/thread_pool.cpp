@@ -47,7 +47,8 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run_erased(Entry entry, const void* callable) {
-  SANGAM_ASSERT(!busy_.exchange(true, std::memory_order_acquire), "a thread pool serves one caller at a time");
+  SANGAM_ASSERT(!busy_.exchange(true, std::memory_order_acquire),
+                "a thread pool serves one caller at a time");
   entry_ = entry;
   callable_ = callable;
   pending_.store(std::uint32_t(workers_.size()), std::memory_order_relaxed);

@@ -1,4 +1,5 @@
-// Threads that wait for the next piece of a step. Work is divided statically, so who computes what never varies.
+// Threads that wait for the next piece of a step. Work is divided statically, so who computes what never
+// varies.
 #pragma once
 
 #include <atomic>
@@ -8,8 +9,8 @@
 
 namespace sangam {
 
-/// Owned and used by one thread at a time. Between two runs the workers spin briefly, since a step consists of
-/// hundreds of runs a few microseconds apart, and then sleep.
+/// Owned and used by one thread at a time. Between two runs the workers spin briefly, since a step consists
+/// of hundreds of runs a few microseconds apart, and then sleep.
 class ThreadPool {
  public:
   /// `threads` counts the caller, which takes part 0; 0 means one for each hardware thread.
