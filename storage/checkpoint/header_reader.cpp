@@ -75,7 +75,8 @@ class HeaderHandler {
     text_.append(part.data(), part.size());
     const std::string text = std::exchange(text_, {});
     if (in_metadata()) return true;
-    if (depth_ != 2 || array_open_ || field_ != "dtype") return refuse(fault, "holds a string where none may be");
+    if (depth_ != 2 || array_open_ || field_ != "dtype")
+      return refuse(fault, "holds a string where none may be");
     ++dtypes_;
     entries_.back().dtype = text;
     return true;
@@ -132,9 +133,10 @@ Result<std::vector<HeaderEntry>> read_header(std::string_view text, const std::s
     fault = json::error::extra_data;
   if (!fault) return parser.handler().take();
   const std::string& refusal = parser.handler().refusal();
-  return make_error(ErrorCode::corrupt,
-                    fmt::format("{}: header byte {} of {}: {}; download or export the file again", place, used,
-                                text.size(), refusal.empty() ? "not valid JSON: " + fault.message() : refusal));
+  return make_error(
+      ErrorCode::corrupt,
+      fmt::format("{}: header byte {} of {}: {}; download or export the file again", place, used, text.size(),
+                  refusal.empty() ? "not valid JSON: " + fault.message() : refusal));
 }
 
 }  // namespace sangam

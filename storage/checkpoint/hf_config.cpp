@@ -29,8 +29,8 @@ struct Family {
   std::string_view model_type;
   Architecture architecture;
   std::int64_t context;
-  std::int64_t kv_heads;  ///< 0: as many as heads
-  std::int64_t head_dim;  ///< 0: hidden size over heads
+  std::int64_t kv_heads;    ///< 0: as many as heads
+  std::int64_t head_dim;    ///< 0: hidden size over heads
   bool has_token_defaults;  ///< bos 1 and eos 2
 };
 
@@ -60,12 +60,13 @@ void read_heads(JsonFields& fields, const Family& family, ModelConfig& config) {
   config.kv_heads = fields.maybe_integer("num_key_value_heads", {1, kHeadsMax})
                         .value_or(as_heads ? config.heads : family.kv_heads);
   if (config.heads % config.kv_heads != 0)
-    fields.refuse("num_key_value_heads", fmt::format("{} heads are not a multiple of {} key-value heads", config.heads,
-                                                     config.kv_heads));
+    fields.refuse("num_key_value_heads", fmt::format("{} heads are not a multiple of {} key-value heads",
+                                                     config.heads, config.kv_heads));
   const bool derived = !fields.has("head_dim") && family.head_dim == 0;
   if (derived && config.hidden_size % config.heads != 0)
-    fields.refuse("hidden_size", fmt::format("is not a multiple of num_attention_heads = {}, and no head_dim is stated",
-                                             config.heads));
+    fields.refuse("hidden_size",
+                  fmt::format("is not a multiple of num_attention_heads = {}, and no head_dim is stated",
+                              config.heads));
   config.head_dim = fields.maybe_integer("head_dim", {2, kHeadDimMax})
                         .value_or(derived ? config.hidden_size / config.heads : family.head_dim);
   if (config.head_dim % 2 != 0 || config.head_dim < 2 || config.head_dim > kHeadDimMax)
@@ -83,14 +84,14 @@ void read_sizes(JsonFields& fields, const Family& family, ModelConfig& config) {
   read_heads(fields, family, config);
 }
 
-/// The number of layers with a sliding window, as `layer_types` lists them or Qwen's two fields imply.
+/// The number of layers with a sliding window, as `layer_types` lists them or Qwen's other field implies.
 std::int64_t windowed_layers(JsonFields& fields, const ModelConfig& config) {
+  if (config.architecture == Architecture::mistral) return config.layers;
   const auto* types = fields.maybe_array("layer_types");
-  if (config.architecture == Architecture::mistral || !types)
-    return config.architecture == Architecture::mistral
-               ? config.layers
-               : std::max<std::int64_t>(0, config.layers - fields.maybe_integer("max_window_layers", {0, kLayersMax})
-                                                              .value_or(28));
+  if (!types) {
+    const std::int64_t first = fields.maybe_integer("max_window_layers", {0, kLayersMax}).value_or(28);
+    return std::max<std::int64_t>(0, config.layers - first);
+  }
   if (types->size() != static_cast<std::size_t>(config.layers))
     fields.refuse("layer_types", fmt::format("lists {} layers of {}", types->size(), config.layers));
   std::int64_t windowed = 0;
@@ -113,8 +114,8 @@ void read_window(JsonFields& fields, ModelConfig& config) {
   if (windowed == 0) return;
   if (windowed != config.layers)
     fields.refuse("sliding_window",
-                  fmt::format("holds in {} of {} layers; windows in some layers only are not supported", windowed,
-                              config.layers));
+                  fmt::format("holds in {} of {} layers; windows in some layers only are not supported",
+                              windowed, config.layers));
   config.sliding_window = window;
 }
 
@@ -168,7 +169,7 @@ void read_tokens(JsonFields& fields, const Family& family, ModelConfig& config) 
     config.bos_token = TokenId(bos);
     config.has_bos_token = true;
   }
-  // An end token beyond the vocabulary can never be generated, so it does no harm; some small models have one.
+  // An end token beyond the vocabulary can never be generated, so it does no harm; some models have one.
   config.eos_tokens = tokens_of(fields.integers("eos_token_id", kTokenLimits));
   if (family.has_token_defaults && !fields.has("eos_token_id") && !fields.is_null("eos_token_id"))
     config.eos_tokens = {2};

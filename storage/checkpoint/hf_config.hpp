@@ -31,7 +31,8 @@ struct GenerationDefaults {
 [[nodiscard]] Result<ModelConfig> parse_model_config(std::string_view json, const std::string& place);
 [[nodiscard]] Result<ModelConfig> read_model_config(const std::filesystem::path& folder);
 
-[[nodiscard]] Result<GenerationDefaults> parse_generation_defaults(std::string_view json, const std::string& place);
+[[nodiscard]] Result<GenerationDefaults> parse_generation_defaults(std::string_view json,
+                                                                   const std::string& place);
 /// An absent file states nothing and is no error.
 [[nodiscard]] Result<GenerationDefaults> read_generation_defaults(const std::filesystem::path& folder);
 

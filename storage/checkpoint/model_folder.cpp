@@ -19,8 +19,10 @@ Result<ModelFolder> open_model(const std::filesystem::path& folder) {
   if (!report) return report.error();
   config->tied_embeddings = report->tied_embeddings;
   for (const TokenId token : generation->eos_tokens)
-    if (std::ranges::find(config->eos_tokens, token) == config->eos_tokens.end()) config->eos_tokens.push_back(token);
-  return ModelFolder{std::move(*config), std::move(*generation), std::move(*checkpoint), std::move(report->warnings)};
+    if (std::ranges::find(config->eos_tokens, token) == config->eos_tokens.end())
+      config->eos_tokens.push_back(token);
+  return ModelFolder{std::move(*config), std::move(*generation), std::move(*checkpoint),
+                     std::move(report->warnings)};
 }
 
 }  // namespace sangam

@@ -1,4 +1,4 @@
-// `rope_scaling` with `type` (2023) or `rope_type` (2024), and `rope_parameters` (2025), which also holds theta.
+// `rope_scaling` with `type` (2023) or `rope_type` (2024), or `rope_parameters` with theta inside (2025).
 #include "storage/checkpoint/rope_config.hpp"
 
 #include <boost/json.hpp>
@@ -14,19 +14,23 @@ constexpr Limits<double> kPositive = {1e-6, 1e6};
 constexpr Limits<std::int64_t> kContextLimits = {1, std::int64_t{1} << 27};
 
 /// YaRN's temperature, 0.1 m ln(s) + 1 (Peng et al., 2023, section 3.4, with DeepSeek's weight m).
-double attention_scale(double factor, double weight) { return 0.1 * weight * std::log(factor) + 1.0; }
+double attention_scale(double factor, double weight) {
+  return 0.1 * weight * std::log(factor) + 1.0;
+}
 
 void read_llama3(JsonFields& rope, RopeScaling& out) {
   out.factor = rope.number("factor", kFactorLimits);
   out.low_freq_factor = rope.number("low_freq_factor", kPositive);
   out.high_freq_factor = rope.number("high_freq_factor", kPositive);
-  if (out.high_freq_factor <= out.low_freq_factor) rope.refuse("high_freq_factor", "must exceed low_freq_factor");
+  if (out.high_freq_factor <= out.low_freq_factor)
+    rope.refuse("high_freq_factor", "must exceed low_freq_factor");
 }
 
 void read_yarn(JsonFields& rope, std::int64_t context, RopeScaling& out) {
   const double implied = static_cast<double>(context) / static_cast<double>(out.original_context);
   if (!rope.has("factor") && implied < 1.0)
-    rope.refuse("original_max_position_embeddings", "exceeds max_position_embeddings, and no factor is stated");
+    rope.refuse("original_max_position_embeddings",
+                "exceeds max_position_embeddings, and no factor is stated");
   out.factor = rope.maybe_number("factor", kFactorLimits).value_or(implied);
   // 0 stands for the default here, too.
   const auto or_default = [&](const char* field, double value) {
@@ -44,9 +48,10 @@ void read_yarn(JsonFields& rope, std::int64_t context, RopeScaling& out) {
   if (!rope.maybe_flag("truncate").value_or(true)) rope.refuse("truncate", "only true is supported");
 }
 
-/// 0: the context itself, as where a kind does not use it.
+/// Where it is not stated, the context itself.
 std::int64_t original_context(JsonFields& fields, JsonFields& rope, std::int64_t context) {
-  if (const auto outside = fields.maybe_integer("original_max_position_embeddings", kContextLimits)) return *outside;
+  if (const auto outside = fields.maybe_integer("original_max_position_embeddings", kContextLimits))
+    return *outside;
   return rope.maybe_integer("original_max_position_embeddings", kContextLimits).value_or(context);
 }
 

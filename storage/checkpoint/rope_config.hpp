@@ -6,8 +6,8 @@
 
 namespace sangam {
 
-/// Sets `config.rope_theta` and `config.rope`; `config.context` is read, so it must be set before. Refusals are
-/// left in `fields`.
+/// Sets `config.rope_theta` and `config.rope`; `config.context` is read, so it must be set before. Refusals
+/// are left in `fields`.
 void read_rope(JsonFields& fields, const std::string& place, ModelConfig& config);
 
 }  // namespace sangam

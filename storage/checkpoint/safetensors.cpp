@@ -24,7 +24,8 @@ using WeightMap = std::map<std::string, std::string, std::less<>>;
 
 /// Shards lie in the folder itself: a name that leaves it could read any file of the host.
 bool is_plain_file_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos && name.find('\0') == name.npos;
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos &&
+         name.find('\0') == name.npos;
 }
 
 Result<WeightMap> read_weight_map(const fs::path& path) {
@@ -38,9 +39,10 @@ Result<WeightMap> read_weight_map(const fs::path& path) {
   WeightMap map;
   for (const auto& [tensor, file] : *entries) {
     if (!file.is_string() || !is_plain_file_name(std::string_view(file.get_string())))
-      return make_error(ErrorCode::invalid_input,
-                        fmt::format("{}: tensor '{}' is in {}, which is not the name of a file in this folder", place,
-                                    std::string_view(tensor), boost::json::serialize(file).substr(0, 80)));
+      return make_error(
+          ErrorCode::invalid_input,
+          fmt::format("{}: tensor '{}' is in {}, which is not the name of a file in this folder", place,
+                      std::string_view(tensor), boost::json::serialize(file).substr(0, 80)));
     map.emplace(tensor, file.get_string());
   }
   return map;
@@ -50,12 +52,15 @@ Result<WeightMap> read_weight_map(const fs::path& path) {
 Error nothing_to_open(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored))
-    return make_error(ErrorCode::not_found, folder.string() + ": no such folder; check the path of the model");
+    return make_error(ErrorCode::not_found,
+                      folder.string() + ": no such folder; check the path of the model");
   if (!fs::is_directory(folder, ignored))
-    return make_error(ErrorCode::invalid_input, folder.string() + ": not a folder; give the folder of the model");
+    return make_error(ErrorCode::invalid_input,
+                      folder.string() + ": not a folder; give the folder of the model");
   std::string text = fmt::format("{}: neither {} nor {} is there", folder.string(), kSingleFile, kIndexFile);
   for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"})
-    if (fs::exists(folder / other, ignored)) text += fmt::format(", but {} is: convert it to safetensors", other);
+    if (fs::exists(folder / other, ignored))
+      text += fmt::format(", but {} is: convert it to safetensors", other);
   return make_error(ErrorCode::not_found, text + "; download the weights");
 }
 
@@ -81,12 +86,13 @@ Result<std::vector<std::string>> Checkpoint::add_file(const std::string& file_na
   auto tensors = parse_shard(file->bytes(), path.string());
   if (!tensors) return tensors.error();
   std::vector<std::string> names;
-  for (NamedTensor& tensor : *tensors) {
+  for (ShardTensor& tensor : *tensors) {
     names.push_back(tensor.name);
     if (!tensors_.emplace(tensor.name, std::move(tensor.view)).second)
-      return make_error(ErrorCode::corrupt,
-                        fmt::format("{}: tensor '{}' is also in another shard; download or export the model again",
-                                    path.string(), tensor.name));
+      return make_error(
+          ErrorCode::corrupt,
+          fmt::format("{}: tensor '{}' is also in another shard; download or export the model again",
+                      path.string(), tensor.name));
   }
   files_.push_back(std::move(*file));
   return names;
@@ -99,8 +105,9 @@ Result<void> Checkpoint::add_shards() {
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : *map) shards.insert(shard);
   const auto disagree = [&](const std::string& shard, const std::string& what) {
-    return make_error(ErrorCode::corrupt, fmt::format("{}: {}; download the index and the shards of one revision",
-                                                      (folder_ / shard).string(), what));
+    return make_error(ErrorCode::corrupt,
+                      fmt::format("{}: {}; download the index and the shards of one revision",
+                                  (folder_ / shard).string(), what));
   };
   for (const std::string& shard : shards) {
     const auto names = add_file(shard);
@@ -113,7 +120,8 @@ Result<void> Checkpoint::add_shards() {
       if (entry == map->end())
         return disagree(shard, fmt::format("holds tensor '{}', which {} does not name", name, kIndexFile));
       if (entry->second != shard)
-        return disagree(shard, fmt::format("holds tensor '{}', which {} has in {}", name, kIndexFile, entry->second));
+        return disagree(
+            shard, fmt::format("holds tensor '{}', which {} has in {}", name, kIndexFile, entry->second));
     }
   }
   for (const auto& [tensor, shard] : *map)

@@ -1,4 +1,4 @@
-// A checkpoint folder in HF's layout: `model.safetensors`, or shards that `model.safetensors.index.json` names.
+// A checkpoint in HF's layout: `model.safetensors`, or shards that `model.safetensors.index.json` names.
 #pragma once
 
 #include <filesystem>

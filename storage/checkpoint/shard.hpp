@@ -11,7 +11,7 @@
 
 namespace sangam {
 
-struct NamedTensor {
+struct ShardTensor {
   std::string name;
   TensorView view;
 };
@@ -22,7 +22,7 @@ inline constexpr std::size_t kHeaderBytesMax = 100'000'000;
 /// The tensors of a whole file in memory, in the order of their bytes. They tile the data exactly: no hole,
 /// no overlap, nothing missing and nothing left over; names are unique. The views point into `file`.
 /// `place` is what errors call the file.
-[[nodiscard]] Result<std::vector<NamedTensor>> parse_shard(std::span<const std::byte> file,
+[[nodiscard]] Result<std::vector<ShardTensor>> parse_shard(std::span<const std::byte> file,
                                                            const std::string& place);
 
 }  // namespace sangam

@@ -40,7 +40,8 @@ enum class DType : std::uint8_t { bf16, f16, f32, i8, u8, i32, i64 };
   return "";
 }
 
-/// Row-major; aligned only as the file happens to be. `bytes` belongs to the checkpoint or the pool that made the view.
+/// Row-major; aligned only as the file happens to be. `bytes` belongs to the checkpoint or the pool that made
+/// the view.
 struct TensorView {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;

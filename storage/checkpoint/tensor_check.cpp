@@ -1,4 +1,5 @@
-// The parameters of the four families, which differ only in biases and norms, and the judgement of a checkpoint.
+// The parameters of the four families, which differ only in biases and norms, and the judgement of a
+// checkpoint.
 #include "storage/checkpoint/tensor_check.hpp"
 
 #include <fmt/format.h>
@@ -31,35 +32,47 @@ class LayerWriter {
   std::string prefix_;
 };
 
-std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
-bool is_weight_type(DType type) { return type == DType::bf16 || type == DType::f16 || type == DType::f32; }
+bool is_weight_type(DType type) {
+  return type == DType::bf16 || type == DType::f16 || type == DType::f32;
+}
 
 Error wrong(const Checkpoint& checkpoint, const std::string& what) {
   return make_error(ErrorCode::invalid_input,
-                    fmt::format("{}: {}; config.json and weights must be of one model", checkpoint.folder().string(), what));
+                    fmt::format("{}: {}; config.json and weights must be of one model",
+                                checkpoint.folder().string(), what));
 }
 
-Error missing(const ExpectedTensor& first, std::size_t count, std::size_t expected, const Checkpoint& checkpoint) {
+Error missing(const ExpectedTensor& first, std::size_t count, std::size_t expected,
+              const Checkpoint& checkpoint) {
   const std::string others = count > 1 ? fmt::format(" (and {} more of {})", count - 1, expected) : "";
   const std::string tied =
-      first.name == kHead ? "; if the embedding serves as head, config.json must say tie_word_embeddings = true" : "";
-  return wrong(checkpoint, fmt::format("tensor '{}' of shape {} is missing{}{}", first.name, shape_text(first.shape),
-                                       others, tied));
+      first.name == kHead
+          ? "; if the embedding serves as head, config.json must say tie_word_embeddings = true"
+          : "";
+  return wrong(checkpoint, fmt::format("tensor '{}' of shape {} is missing{}{}", first.name,
+                                       shape_text(first.shape), others, tied));
 }
 
-std::optional<Error> fault_of(const ExpectedTensor& want, const TensorView& have, const Checkpoint& checkpoint) {
+std::optional<Error> fault_of(const ExpectedTensor& want, const TensorView& have,
+                              const Checkpoint& checkpoint) {
   if (have.shape != want.shape)
     return wrong(checkpoint, fmt::format("tensor '{}' has shape {}, but config.json implies {}", want.name,
                                          shape_text(have.shape), shape_text(want.shape)));
   if (!is_weight_type(have.dtype))
-    return wrong(checkpoint, fmt::format("tensor '{}' has dtype {}; weights are BF16, F16 or F32 (quantised?)",
-                                         want.name, name_of(have.dtype)));
+    return wrong(checkpoint,
+                 fmt::format("tensor '{}' has dtype {}; weights are BF16, F16 or F32 (quantised?)", want.name,
+                             name_of(have.dtype)));
   return std::nullopt;
 }
 
 /// Older exports keep the rotary frequencies, which follow from the configuration.
-bool is_derived(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
+bool is_derived(std::string_view name) {
+  return name.ends_with(".rotary_emb.inv_freq");
+}
 
 /// Whether the head, where both are there, may share the embedding's bytes.
 bool head_equals_embedding(const Checkpoint& checkpoint) {
@@ -123,8 +136,9 @@ Result<TensorReport> check_tensors(const ModelConfig& config, const Checkpoint& 
   if (first_missing) return missing(*first_missing, missing_count, expected.size(), checkpoint);
   for (const auto& [name, view] : checkpoint.tensors())
     if (!known.contains(name) && !is_derived(name))
-      report.warnings.push_back(fmt::format("{}: tensor '{}' of shape {} is not a parameter of this model; ignored",
-                                            checkpoint.folder().string(), name, shape_text(view.shape)));
+      report.warnings.push_back(
+          fmt::format("{}: tensor '{}' of shape {} is not a parameter of this model; ignored",
+                      checkpoint.folder().string(), name, shape_text(view.shape)));
   return report;
 }
 

@@ -26,8 +26,8 @@ struct TensorReport {
   std::vector<std::string> warnings;  ///< One a tensor that will not be used, and one if tying is overruled.
 };
 
-/// Fails on the first parameter that is missing, or has another shape, or is not of a floating-point type; the
-/// error names it and says how many there are.
+/// Fails on the first parameter that is missing, or has another shape, or is not of a floating-point type;
+/// the error names it and says how many there are.
 [[nodiscard]] Result<TensorReport> check_tensors(const ModelConfig& config, const Checkpoint& checkpoint);
 
 }  // namespace sangam

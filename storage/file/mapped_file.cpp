@@ -58,8 +58,9 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
 Result<MappedFile> MappedFile::open_small(const std::filesystem::path& path, std::size_t size_max) {
   auto file = open(path);
   if (file && file->bytes().size() > size_max)
-    return make_error(ErrorCode::corrupt, fmt::format("{}: {} bytes, more than the {} that such a file may have",
-                                                      path.string(), file->bytes().size(), size_max));
+    return make_error(ErrorCode::corrupt,
+                      fmt::format("{}: {} bytes, more than the {} that such a file may have", path.string(),
+                                  file->bytes().size(), size_max));
   return file;
 }
 
@@ -78,6 +79,8 @@ std::string_view MappedFile::text() const {
   return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
 }
 
-bool is_lfs_pointer(std::string_view text) { return text.starts_with("version https://git-lfs"); }
+bool is_lfs_pointer(std::string_view text) {
+  return text.starts_with("version https://git-lfs");
+}
 
 }  // namespace sangam

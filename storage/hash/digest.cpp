@@ -24,7 +24,9 @@ Digest digest_of(std::span<const std::byte> bytes) {
   return digest;
 }
 
-Digest digest_of(std::string_view text) { return digest_of(std::as_bytes(std::span(text))); }
+Digest digest_of(std::string_view text) {
+  return digest_of(std::as_bytes(std::span(text)));
+}
 
 Result<Digest> digest_of_file(const std::filesystem::path& path) {
   const auto file = MappedFile::open(path);
@@ -45,8 +47,8 @@ std::string hex_of(const Digest& digest) {
 Result<Digest> digest_from_hex(std::string_view hex) {
   Digest digest;
   const auto refused = [&] {
-    return make_error(ErrorCode::corrupt,
-                      "'" + std::string(hex.substr(0, 40)) + "' is not a digest: 32 hexadecimal digits in lower case");
+    return make_error(ErrorCode::corrupt, "'" + std::string(hex.substr(0, 40)) +
+                                              "' is not a digest: 32 hexadecimal digits in lower case");
   };
   if (hex.size() != 2 * digest.bytes.size()) return refused();
   for (std::size_t i = 0; i < digest.bytes.size(); ++i) {

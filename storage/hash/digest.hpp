@@ -34,7 +34,9 @@ struct Digest {
 [[nodiscard]] std::string hex_of(const Digest& digest);
 [[nodiscard]] Result<Digest> digest_from_hex(std::string_view hex);
 
-inline std::ostream& operator<<(std::ostream& out, const Digest& digest) { return out << hex_of(digest); }
+inline std::ostream& operator<<(std::ostream& out, const Digest& digest) {
+  return out << hex_of(digest);
+}
 
 }  // namespace sangam
 

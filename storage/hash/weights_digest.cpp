@@ -1,7 +1,6 @@
 // The encoding that weights_digest hashes.
 #include "storage/hash/weights_digest.hpp"
 
-
 namespace sangam {
 namespace {
 
@@ -22,7 +21,8 @@ Digest weights_digest(const Checkpoint& checkpoint) {
     append_text(encoded, name);
     append_text(encoded, name_of(tensor.dtype));
     append_integer(encoded, tensor.shape.size());
-    for (const std::int64_t dimension : tensor.shape) append_integer(encoded, static_cast<std::uint64_t>(dimension));
+    for (const std::int64_t dimension : tensor.shape)
+      append_integer(encoded, static_cast<std::uint64_t>(dimension));
     const Digest digest = digest_of(tensor.bytes);
     encoded.append(reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size());
   }

@@ -32,11 +32,12 @@ Result<json::object> parse_json_object(std::string_view text, const std::string&
   if (!fault) parser.finish(fault);
   if (fault)
     return make_error(ErrorCode::corrupt,
-                      fmt::format("{}: not valid JSON near byte {} of {}: {}; write the file again", place, used,
-                                  text.size(), fault.message()));
+                      fmt::format("{}: not valid JSON near byte {} of {}: {}; write the file again", place,
+                                  used, text.size(), fault.message()));
   json::value value = parser.release();
   if (!value.is_object())
-    return make_error(ErrorCode::corrupt, fmt::format("{}: holds {}, not a JSON object", place, shown(value)));
+    return make_error(ErrorCode::corrupt,
+                      fmt::format("{}: holds {}, not a JSON object", place, shown(value)));
   return std::move(value.as_object());
 }
 
@@ -51,7 +52,9 @@ const json::value* JsonFields::find(std::string_view field) const {
   return value && !value->is_null() ? value : nullptr;
 }
 
-bool JsonFields::has(std::string_view field) const { return find(field) != nullptr; }
+bool JsonFields::has(std::string_view field) const {
+  return find(field) != nullptr;
+}
 
 bool JsonFields::is_null(std::string_view field) const {
   const json::value* value = object_.if_contains(field);
@@ -61,8 +64,9 @@ bool JsonFields::is_null(std::string_view field) const {
 void JsonFields::refuse(std::string_view field, std::string_view why) {
   if (error_) return;
   const json::value* value = object_.if_contains(field);
-  error_ = make_error(ErrorCode::invalid_input, value ? fmt::format("{}: {} = {}: {}", place_, field, shown(*value), why)
-                                                      : fmt::format("{}: {}: {}", place_, field, why));
+  error_ = make_error(ErrorCode::invalid_input,
+                      value ? fmt::format("{}: {} = {}: {}", place_, field, shown(*value), why)
+                            : fmt::format("{}: {}: {}", place_, field, why));
 }
 
 std::optional<std::int64_t> JsonFields::integer_of(const json::value& value, std::string_view field,

@@ -13,8 +13,12 @@ namespace {
 constexpr std::int64_t kVersion = 1;
 constexpr Limits<std::int64_t> kNatural = {0, INT64_MAX};
 
-std::int64_t unix_millis(UnixTime time) { return time.time_since_epoch().count(); }
-UnixTime unix_time(std::int64_t millis) { return UnixTime(std::chrono::milliseconds(millis)); }
+std::int64_t unix_millis(UnixTime time) {
+  return time.time_since_epoch().count();
+}
+UnixTime unix_time(std::int64_t millis) {
+  return UnixTime(std::chrono::milliseconds(millis));
+}
 
 std::string encode(const CatalogEntry& entry) {
   boost::json::object object = {
@@ -48,12 +52,15 @@ Result<CatalogEntry> decode(std::string_view text, const std::string& place) {
   entry.config = digest_field(fields, "config_digest");
   entry.bytes = Bytes(fields.integer("weight_bytes", kNatural));
   entry.first_seen = unix_time(fields.integer("first_seen_unix_ms", kNatural));
-  if (const auto loaded = fields.maybe_integer("last_loaded_unix_ms", kNatural)) entry.last_loaded = unix_time(*loaded);
+  if (const auto loaded = fields.maybe_integer("last_loaded_unix_ms", kNatural))
+    entry.last_loaded = unix_time(*loaded);
   if (fields.error()) return make_error(ErrorCode::corrupt, fields.error()->context);
   return entry;
 }
 
-std::string place_of(std::string_view model) { return fmt::format("catalog entry of model '{}'", model); }
+std::string place_of(std::string_view model) {
+  return fmt::format("catalog entry of model '{}'", model);
+}
 
 }  // namespace
 
@@ -84,12 +91,15 @@ Result<std::map<ModelId, CatalogEntry>> Catalog::all() const {
   return entries;
 }
 
-Result<void> Catalog::erase(const ModelId& model) { return store_.erase(Family::catalog, model.text()); }
+Result<void> Catalog::erase(const ModelId& model) {
+  return store_.erase(Family::catalog, model.text());
+}
 
 Result<void> Catalog::record_load(const ModelId& model, UnixTime now) {
   auto entry = find(model);
   if (!entry) return entry.error();
-  if (!*entry) return make_error(ErrorCode::not_found, place_of(model.text()) + " is not there; add the model first");
+  if (!*entry)
+    return make_error(ErrorCode::not_found, place_of(model.text()) + " is not there; add the model first");
   (*entry)->last_loaded = now;
   return put(model, **entry);
 }

@@ -1,4 +1,5 @@
-// RocksDB behind Store. Synced group commits, a write-ahead log that may be torn only at its end, small buffers.
+// RocksDB behind Store. Synced group commits, a write-ahead log that may be torn only at its end, small
+// buffers.
 #include "storage/store/store.hpp"
 
 #include <fmt/format.h>
@@ -31,17 +32,25 @@ constexpr std::size_t kLogBytesMax = 4 * kBufferBytes;
 /// Opening writes out what the log holds, so with less room than this it might fail.
 constexpr std::size_t kReopenBytes = kLogBytesMax;
 
-rocksdb::Slice slice_of(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+rocksdb::Slice slice_of(std::string_view text) {
+  return {text.data(), text.size()};
+}
+std::string_view view_of(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
 
 Error error_of(const rocksdb::Status& status, const fs::path& folder) {
   const std::string text = fmt::format("store {}: {}", folder.string(), status.ToString());
-  if (status.IsNoSpace()) return make_error(ErrorCode::exhausted, fmt::format("{}; free {} MB of that disk, then repeat", text, kReopenBytes >> 20));
+  if (status.IsNoSpace())
+    return make_error(ErrorCode::exhausted,
+                      fmt::format("{}; free {} MB of that disk, then repeat", text, kReopenBytes >> 20));
   if (status.IsCorruption())
-    return make_error(ErrorCode::corrupt, text + "; restore it from a backup, or move it away to start empty");
+    return make_error(ErrorCode::corrupt,
+                      text + "; restore it from a backup, or move it away to start empty");
   if (text.find("Permission denied") == text.npos && text.find("/LOCK:") != text.npos)
-    return make_error(ErrorCode::unavailable,
-                      text + "; another process has it open: stop that one (fuser -v shows it) or use another folder");
+    return make_error(
+        ErrorCode::unavailable,
+        text + "; another process has it open: stop that one (fuser -v shows it) or use another folder");
   return make_error(ErrorCode::unavailable, text + "; check the disk and the permissions");
 }
 
@@ -55,17 +64,20 @@ std::optional<Error> folder_fault(const fs::path& folder) {
     return refused(ErrorCode::invalid_input, "not a folder; give another path");
   fs::create_directories(folder, fault);
   if (fault)
-    return refused(fault == std::errc::no_space_on_device ? ErrorCode::exhausted : ErrorCode::invalid_input,
-                   fmt::format("cannot create it: {}; give another path or make the parent writable", fault.message()));
+    return refused(
+        fault == std::errc::no_space_on_device ? ErrorCode::exhausted : ErrorCode::invalid_input,
+        fmt::format("cannot create it: {}; give another path or make the parent writable", fault.message()));
   if (::access(folder.c_str(), R_OK | W_OK | X_OK) != 0)
-    return refused(ErrorCode::invalid_input, fmt::format("cannot be written: {}; make it writable for this user",
-                                                         std::generic_category().message(errno)));
+    return refused(ErrorCode::invalid_input,
+                   fmt::format("cannot be written: {}; make it writable for this user",
+                               std::generic_category().message(errno)));
   if (fs::exists(folder / "CURRENT", fault)) return std::nullopt;
   for (const auto& entry : fs::directory_iterator(folder, fault))
     if (entry.path().extension() == ".sst" || entry.path().filename().string().starts_with("MANIFEST"))
-      return refused(ErrorCode::corrupt, fmt::format("has {} but no CURRENT file; restore it from a backup, or move "
-                                                     "it away to start empty",
-                                                     entry.path().filename().string()));
+      return refused(ErrorCode::corrupt,
+                     fmt::format("has {} but no CURRENT file; restore it from a backup, or move "
+                                 "it away to start empty",
+                                 entry.path().filename().string()));
   return std::nullopt;
 }
 
@@ -77,11 +89,13 @@ std::optional<Error> family_fault(const fs::path& folder) {
   const auto status = rocksdb::DB::ListColumnFamilies({}, folder.string(), &there);
   if (!status.ok()) return error_of(status, folder);
   for (const std::string& name : there)
-    if (name != rocksdb::kDefaultColumnFamilyName && std::ranges::find(kFamilyNames, name) == kFamilyNames.end())
-      return make_error(ErrorCode::corrupt,
-                        fmt::format("store {}: has a family '{}' of a later version; run that version, or use another "
-                                    "folder",
-                                    folder.string(), name));
+    if (name != rocksdb::kDefaultColumnFamilyName &&
+        std::ranges::find(kFamilyNames, name) == kFamilyNames.end())
+      return make_error(
+          ErrorCode::corrupt,
+          fmt::format("store {}: has a family '{}' of a later version; run that version, or use another "
+                      "folder",
+                      folder.string(), name));
   return std::nullopt;
 }
 
@@ -91,8 +105,8 @@ bool room_to_reopen(const fs::path& folder) {
   return !fault && space.available >= kReopenBytes;
 }
 
-/// Leaves recovery from a full disk to `commit`, which tries at each write: RocksDB's own thread looks for space
-/// every five seconds only.
+/// Leaves recovery from a full disk to `commit`, which tries at each write: RocksDB's own thread looks for
+/// space every five seconds only.
 class RecoveryByHand : public rocksdb::EventListener {
  public:
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* automatic) override {
@@ -100,8 +114,8 @@ class RecoveryByHand : public rocksdb::EventListener {
   }
 };
 
-/// What matters reaches us as a Status. RocksDB's own log file, on a full disk, ends the process in builds with
-/// assertions (Debian's 7.8 is one): its writer asserts that no append follows one that failed.
+/// What matters reaches us as a Status. RocksDB's own log file, on a full disk, ends the process in builds
+/// with assertions (Debian's 7.8 is one): its writer asserts that no append follows one that failed.
 class NoLog : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
@@ -112,8 +126,8 @@ rocksdb::DBOptions database_options() {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
-  // A crash can only tear the end of the log. Damage before it would silently lose acknowledged writes under the
-  // default mode, which stops there and goes on.
+  // A crash can only tear the end of the log. Damage before it would silently lose acknowledged writes under
+  // the default mode, which stops there and goes on.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.max_total_wal_size = kLogBytesMax;
   options.manifest_preallocation_size = 64 << 10;  // 4 MB by default, which a small disk lacks
@@ -164,7 +178,8 @@ rocksdb::Status Store::Opened::write(const std::vector<Batch::Change>& changes) 
   rocksdb::WriteBatch writes;
   for (const Batch::Change& change : changes) {
     auto* family = at(change.family);
-    const auto status = change.value ? writes.Put(family, change.key, *change.value) : writes.Delete(family, change.key);
+    const auto status =
+        change.value ? writes.Put(family, change.key, *change.value) : writes.Delete(family, change.key);
     if (!status.ok()) return status;
   }
   rocksdb::WriteOptions synced;
@@ -187,10 +202,11 @@ Result<Store> Store::open(const fs::path& folder) {
   const auto format = store.get(Family::meta, kFormatKey);
   if (!format) return format.error();
   if (format->has_value() && *format != kFormat)
-    return make_error(ErrorCode::corrupt,
-                      fmt::format("store {}: has format '{}', and this version knows '{}'; run a later version, or use "
-                                  "another folder",
-                                  folder.string(), **format, kFormat));
+    return make_error(
+        ErrorCode::corrupt,
+        fmt::format("store {}: has format '{}', and this version knows '{}'; run a later version, or use "
+                    "another folder",
+                    folder.string(), **format, kFormat));
   if (!format->has_value())
     if (const auto put = store.put(Family::meta, kFormatKey, kFormat); !put) return put.error();
   return store;
@@ -223,8 +239,8 @@ Result<void> Store::commit(const Batch& batch) {
     const bool was_full = status.IsNoSpace() || !store.db;
     if (!was_full || !room_to_reopen(store.folder)) return error_of(status, store.folder);
   }
-  // After a full disk RocksDB refuses every write. Its Resume can wait for ever on a flush that has just failed
-  // (7.8), so we open anew, which replays the log as after a crash.
+  // After a full disk RocksDB refuses every write. Its Resume can wait for ever on a flush that has just
+  // failed (7.8), so we open anew, which replays the log as after a crash.
   const std::unique_lock alone(store.door);
   auto status = store.write(batch.changes_);  // another thread may have come first
   if (!status.ok()) {
@@ -254,8 +270,9 @@ Result<std::uint64_t> Store::count_up(Family family, const std::string& key) {
   std::uint64_t count = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (fault != std::errc() || end != text.data() + text.size() || count == UINT64_MAX)
-    return make_error(ErrorCode::corrupt, fmt::format("store {}: counter '{}' holds '{}'; restore it from a backup",
-                                                      opened_->folder.string(), key, text.substr(0, 40)));
+    return make_error(ErrorCode::corrupt,
+                      fmt::format("store {}: counter '{}' holds '{}'; restore it from a backup",
+                                  opened_->folder.string(), key, text.substr(0, 40)));
   if (const auto put_back = put(family, key, std::to_string(count + 1)); !put_back) return put_back.error();
   return count + 1;
 }

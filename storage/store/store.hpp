@@ -39,13 +39,13 @@ class Batch {
   std::vector<Change> changes_;
 };
 
-/// One process opens a store at a time; its threads may share it. A write that returned success is on the disk
-/// (synced). One that returned an error may or may not be found later: write it again. On a full disk writes
-/// fail with `exhausted`, reads go on, and writes succeed again once 16 MB are free.
+/// One process opens a store at a time; its threads may share it. A write that returned success is on the
+/// disk (synced). One that returned an error may or may not be found later: write it again. On a full disk
+/// writes fail with `exhausted`, reads go on, and writes succeed again once 16 MB are free.
 class Store {
  public:
-  /// Creates what is missing. Refuses a folder that another process has open (`unavailable`), that is damaged or
-  /// of a newer version (`corrupt`), or that cannot be written (`invalid_input`).
+  /// Creates what is missing. Refuses a folder that another process has open (`unavailable`), that is damaged
+  /// or of a newer version (`corrupt`), or that cannot be written (`invalid_input`).
   [[nodiscard]] static Result<Store> open(const std::filesystem::path& folder);
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;

@@ -33,7 +33,8 @@ class Child {
     if (id_ == 0) {  // only calls that are safe after a fork of a process with threads
       ::dup2(ends[1], STDOUT_FILENO);
       const std::string filter = "--test-case=" + case_name;
-      ::execl("/proc/self/exe", "child", filter.c_str(), "--no-skip", "--no-intro", static_cast<char*>(nullptr));
+      ::execl("/proc/self/exe", "child", filter.c_str(), "--no-skip", "--no-intro",
+              static_cast<char*>(nullptr));
       ::_exit(127);
     }
     ::close(ends[1]);

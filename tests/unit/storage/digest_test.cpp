@@ -32,8 +32,8 @@ TEST_CASE("the digest of a file is that of its bytes") {
 TEST_CASE("hexadecimal digits name a digest, and nothing else does") {
   const std::string hex = "06b05ab6733a618578af5f94892f3950";
   CHECK(digest_from_hex(hex).value() == digest_of("abc"));
-  for (const std::string& wrong :
-       {std::string(), hex.substr(1), hex + "0", "06B" + hex.substr(3), "06g" + hex.substr(3), " " + hex.substr(1)}) {
+  for (const std::string& wrong : {std::string(), hex.substr(1), hex + "0", "06B" + hex.substr(3),
+                                   "06g" + hex.substr(3), " " + hex.substr(1)}) {
     CHECK(digest_from_hex(wrong).error().code == ErrorCode::corrupt);
   }
 }
@@ -51,8 +51,10 @@ TEST_CASE("digests order as their digits and spread over hash buckets") {
 
 TEST_CASE("the weights of a shipped model have the digest that its definition gives in Python") {
   const std::filesystem::path models = std::filesystem::path(SANGAM_SOURCE_DIR) / "models";
-  CHECK(hex_of(weights_digest(Checkpoint::open(models / "A-base").value())) == "fe24cc4f92dae20bf3cf8ecee9107168");
-  CHECK(hex_of(weights_digest(Checkpoint::open(models / "C-fecha").value())) == "acc7e235f38e466a6248767381db9fcc");
+  CHECK(hex_of(weights_digest(Checkpoint::open(models / "A-base").value())) ==
+        "fe24cc4f92dae20bf3cf8ecee9107168");
+  CHECK(hex_of(weights_digest(Checkpoint::open(models / "C-fecha").value())) ==
+        "acc7e235f38e466a6248767381db9fcc");
 }
 
 TEST_CASE("the digest of weights depends on names, dtypes, shapes and bytes, but not on the files") {

@@ -41,6 +41,8 @@ inline std::string content_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-inline bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace sangam::tests

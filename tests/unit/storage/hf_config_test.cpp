@@ -17,7 +17,9 @@ const std::string kSmall =
     R"("num_attention_heads":4)";
 
 /// The small configuration with more fields, or with others than it had (the last of two counts).
-std::string with(const std::string& fields) { return kSmall + (fields.empty() ? "" : "," + fields) + "}"; }
+std::string with(const std::string& fields) {
+  return kSmall + (fields.empty() ? "" : "," + fields) + "}";
+}
 
 void check_refused(const std::string& text, std::initializer_list<const char*> words) {
   const auto config = parse_model_config(text, "dir/config.json");
@@ -46,7 +48,8 @@ void check_rope(const ModelConfig& config, const json::object& expected) {
   CHECK(config.rope.high_freq_factor == number(expected, "high_freq_factor", defaults.high_freq_factor));
   CHECK(config.rope.beta_fast == number(expected, "beta_fast", defaults.beta_fast));
   CHECK(config.rope.beta_slow == number(expected, "beta_slow", defaults.beta_slow));
-  CHECK(config.rope.attention_factor == doctest::Approx(number(expected, "attention_factor", 0)).epsilon(1e-12));
+  CHECK(config.rope.attention_factor ==
+        doctest::Approx(number(expected, "attention_factor", 0)).epsilon(1e-12));
   CHECK(double(config.rope.original_context) == number(expected, "original_context", 0));
 }
 
@@ -81,8 +84,8 @@ void check_config(const ModelConfig& config, const json::object& expected) {
 }  // namespace
 
 TEST_CASE("a configuration means what transformers takes it to mean") {
-  const auto cases =
-      json::parse(content_of(std::filesystem::path(SANGAM_SOURCE_DIR) / "tests/unit/storage/data/configs.json"));
+  const auto cases = json::parse(
+      content_of(std::filesystem::path(SANGAM_SOURCE_DIR) / "tests/unit/storage/data/configs.json"));
   CHECK(cases.as_array().size() >= 20);
   for (const auto& one : cases.as_array()) {
     CAPTURE(std::string(one.at("name").as_string()));
@@ -99,7 +102,8 @@ TEST_CASE("another architecture, activation or quantisation is refused by name")
   check_refused(with(R"("model_type":"gemma2")"), {"model_type", "gemma2", "llama, mistral, qwen2, qwen3"});
   check_refused(R"({"vocab_size":5})", {"model_type", "missing"});
   check_refused(with(R"("hidden_act":"gelu")"), {"hidden_act", "gelu", "silu"});
-  check_refused(with(R"("quantization_config":{"quant_method":"gptq"})"), {"quantization_config", "gptq", "bf16"});
+  check_refused(with(R"("quantization_config":{"quant_method":"gptq"})"),
+                {"quantization_config", "gptq", "bf16"});
 }
 
 TEST_CASE("the sizes that decide shapes must be stated") {
@@ -137,12 +141,16 @@ TEST_CASE("heads must divide, and a head must be even") {
 }
 
 TEST_CASE("rotary settings that we cannot compute are refused by name") {
-  const auto scaling = [](const char* fields) { return with(R"("rope_scaling":{)" + std::string(fields) + "}"); };
-  check_refused(scaling(R"("rope_type":"dynamic","factor":2)"), {"rope_scaling", "rope_type", "dynamic", "yarn"});
+  const auto scaling = [](const char* fields) {
+    return with(R"("rope_scaling":{)" + std::string(fields) + "}");
+  };
+  check_refused(scaling(R"("rope_type":"dynamic","factor":2)"),
+                {"rope_scaling", "rope_type", "dynamic", "yarn"});
   check_refused(scaling(R"("type":"mrope")"), {"rope_scaling", "type", "mrope"});
   check_refused(scaling(R"("type":"linear")"), {"factor", "missing"});
   check_refused(scaling(R"("type":"linear","factor":0.5)"), {"factor = 5E-1"});
-  check_refused(scaling(R"("rope_type":"llama3","factor":8,"low_freq_factor":1)"), {"high_freq_factor", "missing"});
+  check_refused(scaling(R"("rope_type":"llama3","factor":8,"low_freq_factor":1)"),
+                {"high_freq_factor", "missing"});
   check_refused(scaling(R"("rope_type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4)"),
                 {"high_freq_factor = 4", "exceed"});
   check_refused(scaling(R"("rope_type":"yarn","factor":8,"truncate":false)"), {"truncate"});
@@ -155,9 +163,12 @@ TEST_CASE("rotary settings that we cannot compute are refused by name") {
 
 TEST_CASE("a window in some layers only is refused, and one as long as the context is none") {
   const std::string qwen = R"("model_type":"qwen2","num_key_value_heads":4,"use_sliding_window":true)";
-  check_refused(with(qwen + R"(,"sliding_window":16,"max_window_layers":2)"), {"sliding_window = 16", "2 of 4"});
-  check_refused(with(qwen + R"(,"sliding_window":16,"layer_types":["full_attention"])"), {"layer_types", "1 layers of 4"});
-  check_refused(with(qwen + R"(,"sliding_window":16,"layer_types":["full_attention","x","x","x"])"), {"layer_types"});
+  check_refused(with(qwen + R"(,"sliding_window":16,"max_window_layers":2)"),
+                {"sliding_window = 16", "2 of 4"});
+  check_refused(with(qwen + R"(,"sliding_window":16,"layer_types":["full_attention"])"),
+                {"layer_types", "1 layers of 4"});
+  check_refused(with(qwen + R"(,"sliding_window":16,"layer_types":["full_attention","x","x","x"])"),
+                {"layer_types"});
   const auto window = [&](const std::string& fields) {
     return parse_model_config(with(qwen + fields), "c").value().sliding_window;
   };
@@ -194,9 +205,10 @@ TEST_CASE("generation defaults are what the file states, and nothing without one
   CHECK_FALSE(none.temperature);
   CHECK_FALSE(none.do_sample);
   CHECK(none.eos_tokens.empty());
-  folder.write("generation_config.json",
-               R"({"temperature":0.6,"top_k":20,"top_p":0.95,"min_p":0.05,"repetition_penalty":1.05,"do_sample":true,)"
-               R"("eos_token_id":[151645,151643],"max_new_tokens":2048,"transformers_version":"4.51.0"})");
+  folder.write(
+      "generation_config.json",
+      R"({"temperature":0.6,"top_k":20,"top_p":0.95,"min_p":0.05,"repetition_penalty":1.05,"do_sample":true,)"
+      R"("eos_token_id":[151645,151643],"max_new_tokens":2048,"transformers_version":"4.51.0"})");
   const auto stated = read_generation_defaults(folder.path()).value();
   CHECK(stated.temperature == 0.6);
   CHECK(stated.top_k == 20);

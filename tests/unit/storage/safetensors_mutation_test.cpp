@@ -37,7 +37,7 @@ std::string mutated(std::mt19937_64& random) {
 }
 
 /// Sum over what the views cover; each must lie within the file.
-std::size_t covered(const std::vector<NamedTensor>& tensors, const std::string& file) {
+std::size_t covered(const std::vector<ShardTensor>& tensors, const std::string& file) {
   std::size_t bytes = 0;
   const auto* begin = reinterpret_cast<const std::byte*>(file.data());
   for (const auto& [name, view] : tensors) {

@@ -46,7 +46,9 @@ void check_refused(std::string_view file, ErrorCode code, std::initializer_list<
   for (const char* word : words) CHECK_MESSAGE(has(error.context, word), std::string(word));
 }
 
-std::string index_of(std::string_view entries) { return "{\"weight_map\":{" + std::string(entries) + "}}"; }
+std::string index_of(std::string_view entries) {
+  return "{\"weight_map\":{" + std::string(entries) + "}}";
+}
 
 }  // namespace
 
@@ -85,7 +87,8 @@ TEST_CASE("views stay valid when the checkpoint moves") {
 TEST_CASE("a cut, extended or empty file is refused with its sizes") {
   check_refused("", ErrorCode::corrupt, {"is empty"});
   check_refused("\1\2\3", ErrorCode::corrupt, {"3 bytes", "takes 8"});
-  check_refused(kReference.substr(0, 100), ErrorCode::corrupt, {"inside its header", "264 bytes stated, 92 there"});
+  check_refused(kReference.substr(0, 100), ErrorCode::corrupt,
+                {"inside its header", "264 bytes stated, 92 there"});
   check_refused(kReference.substr(0, kReference.size() - 1), ErrorCode::corrupt,
                 {"tensor 's' at [40, 41)", "beyond the 40 data bytes"});
   check_refused(kReference + "x", ErrorCode::corrupt, {"1 trailing bytes", "ends at 41 of 42"});
@@ -100,8 +103,8 @@ TEST_CASE("every strict prefix of a file is refused") {
 }
 
 TEST_CASE("what is no safetensors file is called by its name") {
-  check_refused("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4973\n", ErrorCode::corrupt,
-                {"Git LFS pointer", "git lfs pull"});
+  check_refused("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 4973\n",
+                ErrorCode::corrupt, {"Git LFS pointer", "git lfs pull"});
   check_refused("<!DOCTYPE html><html>not found</html>", ErrorCode::corrupt, {"limit 100000000"});
   check_refused(shard_of("[1]", ""), ErrorCode::corrupt, {"does not begin with '{'"});
   check_refused(shard_of(" {}", ""), ErrorCode::corrupt, {"does not begin with '{'"});
@@ -127,16 +130,17 @@ TEST_CASE("an unknown dtype is refused by name, with those that can be read") {
 }
 
 TEST_CASE("shape and dtype must give the size of the bytes") {
-  check_refused(shard_of(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"), ErrorCode::corrupt,
-                {"tensor 'w'", "has 4 bytes", "[2] takes 8"});
+  check_refused(shard_of(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"),
+                ErrorCode::corrupt, {"tensor 'w'", "has 4 bytes", "[2] takes 8"});
   check_refused(shard_of(R"({"w":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", ""),
                 ErrorCode::corrupt, {"[4294967296, 4294967296]", "more than 2^63"});
-  check_refused(shard_of(R"({"w":{"dtype":"U8","shape":[-1,-4],"data_offsets":[0,4]}})", "1234"), ErrorCode::corrupt,
-                {"'w'", "negative", "-1"});
-  check_refused(shard_of(R"({"w":{"dtype":"U8","shape":[4.0],"data_offsets":[0,4]}})", "1234"), ErrorCode::corrupt,
-                {"'w'", "no integer"});
-  check_refused(shard_of(R"({"w":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,4]}})", "1234"),
-                ErrorCode::corrupt, {"'w'", "2^63"});
+  check_refused(shard_of(R"({"w":{"dtype":"U8","shape":[-1,-4],"data_offsets":[0,4]}})", "1234"),
+                ErrorCode::corrupt, {"'w'", "negative", "-1"});
+  check_refused(shard_of(R"({"w":{"dtype":"U8","shape":[4.0],"data_offsets":[0,4]}})", "1234"),
+                ErrorCode::corrupt, {"'w'", "no integer"});
+  check_refused(
+      shard_of(R"({"w":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,4]}})", "1234"),
+      ErrorCode::corrupt, {"'w'", "2^63"});
   check_refused(shard_of(R"({"w":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", "1"),
                 ErrorCode::corrupt, {"'w'", "more than 8"});
 }
@@ -154,7 +158,8 @@ TEST_CASE("offsets that overlap, leave holes, run backwards or leave the file ar
   check_refused(two("[1,5]", "[5,9]"), ErrorCode::corrupt, {"tensor 'b'", "beyond the 8 data bytes"});
   check_refused(two("[1,5]", "[4,8]"), ErrorCode::corrupt, {"hole of 1 bytes before tensor 'a'"});
   check_refused(two("[4,0]", "[4,8]"), ErrorCode::corrupt, {"tensor 'a' at [4, 0)", "ends before it begins"});
-  check_refused(two("[0,4]", "[9223372036854775803,9223372036854775807]"), ErrorCode::corrupt, {"'b'", "beyond"});
+  check_refused(two("[0,4]", "[9223372036854775803,9223372036854775807]"), ErrorCode::corrupt,
+                {"'b'", "beyond"});
   check_refused(two("[0,4,8]", "[4,8]"), ErrorCode::corrupt, {"'a'", "two data_offsets"});
   check_refused(two("4", "[4,8]"), ErrorCode::corrupt, {"'a'", "number where none may be"});
 }
@@ -164,14 +169,16 @@ TEST_CASE("names and fields that are there twice are refused, not folded") {
   check_refused(shard_of("{" + a + "," + a + "}", "1234"), ErrorCode::corrupt, {"tensor 'a' is there twice"});
   check_refused(shard_of(R"({"a":{"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]}})", "1234"),
                 ErrorCode::corrupt, {"'a'", "once each"});
-  check_refused(shard_of(R"({"a":{"dtype":"U8","shape":[4]}})", "1234"), ErrorCode::corrupt, {"'a'", "once each"});
+  check_refused(shard_of(R"({"a":{"dtype":"U8","shape":[4]}})", "1234"), ErrorCode::corrupt,
+                {"'a'", "once each"});
   check_refused(shard_of(R"({"__metadata__":{},"__metadata__":{}})", ""), ErrorCode::corrupt, {"twice"});
 }
 
 TEST_CASE("a header whose parts are of another kind is refused") {
   for (const char* header :
        {R"({"a":1})", R"({"a":null})", R"({"a":"x"})", R"({"a":[1]})", R"({"a":true})",
-        R"({"a":{"dtype":{},"shape":[],"data_offsets":[0,0]}})", R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})",
+        R"({"a":{"dtype":{},"shape":[],"data_offsets":[0,0]}})",
+        R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})",
         R"({"a":{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}})", R"({"__metadata__":{"a":1}})",
         R"({"__metadata__":{"a":["b"]}})", R"({"__metadata__":{"a":{}}})"})
     check_refused(shard_of(header, ""), ErrorCode::corrupt, {"header byte"});
@@ -216,9 +223,10 @@ TEST_CASE("shards are joined by their index") {
   TemporaryFolder folder;
   folder.write("one.safetensors", shard_of({{"a", {2}, 1}}));
   folder.write("two.safetensors", shard_of({{"b", {3}, 2}, {"c", {1}, 3}}));
-  folder.write("model.safetensors.index.json",
-               R"({"metadata":{"total_size":12},)" +
-                   index_of(R"("a":"one.safetensors","b":"two.safetensors","c":"two.safetensors")").substr(1));
+  folder.write(
+      "model.safetensors.index.json",
+      R"({"metadata":{"total_size":12},)" +
+          index_of(R"("a":"one.safetensors","b":"two.safetensors","c":"two.safetensors")").substr(1));
   const auto checkpoint = Checkpoint::open(folder.path()).value();
   CHECK(checkpoint.names() == std::vector<std::string>{"a", "b", "c"});
   CHECK(checkpoint.bytes() == Bytes(12));

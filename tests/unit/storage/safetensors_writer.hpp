@@ -11,7 +11,8 @@ namespace sangam::tests {
 /// The length of `header`, `header` and `data`, whatever they say.
 inline std::string shard_of(std::string_view header, std::string_view data) {
   std::string file;
-  for (int shift = 0; shift < 64; shift += 8) file += static_cast<char>(std::uint64_t{header.size()} >> shift & 0xff);
+  for (int shift = 0; shift < 64; shift += 8)
+    file += static_cast<char>(std::uint64_t{header.size()} >> shift & 0xff);
   return file.append(header).append(data);
 }
 
@@ -34,8 +35,8 @@ inline std::string shard_of(const std::vector<Tensor>& tensors) {
       bytes *= static_cast<std::size_t>(dimension);
       shape += (shape.empty() ? "" : ",") + std::to_string(dimension);
     }
-    header += (header.size() > 1 ? ",\"" : "\"") + tensor.name + "\":{\"dtype\":\"" + tensor.dtype + "\",\"shape\":[" +
-              shape + "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
+    header += (header.size() > 1 ? ",\"" : "\"") + tensor.name + "\":{\"dtype\":\"" + tensor.dtype +
+              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
               std::to_string(data.size() + bytes) + "]}";
     data.append(bytes, tensor.fill);
   }

@@ -1,4 +1,5 @@
-// The store across processes: killed after an acknowledgement, held by another, on a full and on a read-only disk.
+// The store across processes: killed after an acknowledgement, held by another, on a full and on a read-only
+// disk.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -144,7 +145,7 @@ TEST_CASE("child: fills its disk and gets space" * doctest::skip()) {
   const auto ballast = disk / "ballast";
   {
     auto store = Store::open(disk / "state").value();
-    for (int round = 0; round < 2; ++round) {  // RocksDB itself waits for a second in each
+    for (int round = 0; round < 2; ++round) {                // RocksDB itself waits for a second in each
       std::ofstream(ballast) << std::string(64 << 20, 'b');  // as much as fits
       Result<void> put;
       for (int i = 0; i < 1000 && put; ++i) put = store.put(Family::catalog, "filler", value);
@@ -180,4 +181,6 @@ TEST_CASE("child: opens a store on a read-only disk" * doctest::skip()) {
   CHECK(Store::open(disk / "new").error().code == ErrorCode::invalid_input);
 }
 
-TEST_CASE("a read-only disk is refused in words") { run_on_small_disk("child: opens a store on a read-only disk"); }
+TEST_CASE("a read-only disk is refused in words") {
+  run_on_small_disk("child: opens a store on a read-only disk");
+}

@@ -26,7 +26,8 @@ std::vector<std::string> keys_of(const Store& store, Family family, std::string_
 }
 
 /// The only file of the folder whose name begins or ends so.
-std::filesystem::path file_of(const std::filesystem::path& folder, std::string_view prefix, std::string_view suffix) {
+std::filesystem::path file_of(const std::filesystem::path& folder, std::string_view prefix,
+                              std::string_view suffix) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
     if (name.starts_with(prefix) && name.ends_with(suffix)) return entry.path();
@@ -80,7 +81,8 @@ TEST_CASE("a batch takes effect in order and across families") {
 TEST_CASE("a scan visits just the keys with the prefix, in order, until it is told to stop") {
   TemporaryFolder folder;
   auto store = Store::open(folder.path()).value();
-  for (const char* key : {"b/2", "b/1", "a", "b", "c", "b/10", "b0"}) CHECK(store.put(Family::catalog, key, key));
+  for (const char* key : {"b/2", "b/1", "a", "b", "c", "b/10", "b0"})
+    CHECK(store.put(Family::catalog, key, key));
   CHECK(keys_of(store, Family::catalog, "b/") == std::vector<std::string>{"b/1", "b/10", "b/2"});
   CHECK(keys_of(store, Family::catalog, "x").empty());
   CHECK(keys_of(store, Family::catalog, "").size() == 7);
@@ -131,7 +133,8 @@ TEST_CASE("damage before the end of the log is refused and not skipped over") {
   TemporaryFolder folder;
   {
     auto store = Store::open(folder.path()).value();
-    for (int i = 0; i < 20; ++i) CHECK(store.put(Family::meta, "key" + std::to_string(i), std::string(100, 'x')));
+    for (int i = 0; i < 20; ++i)
+      CHECK(store.put(Family::meta, "key" + std::to_string(i), std::string(100, 'x')));
   }
   const auto log = file_of(folder.path(), "", ".log");
   flip_byte(log, content_of(log).find("key5"));
@@ -142,7 +145,8 @@ TEST_CASE("a log that is torn at its end loses only what was not complete") {
   TemporaryFolder folder;
   {
     auto store = Store::open(folder.path()).value();
-    for (int i = 0; i < 20; ++i) CHECK(store.put(Family::meta, "key" + std::to_string(i), std::string(100, 'x')));
+    for (int i = 0; i < 20; ++i)
+      CHECK(store.put(Family::meta, "key" + std::to_string(i), std::string(100, 'x')));
   }
   const auto log = file_of(folder.path(), "", ".log");
   std::filesystem::resize_file(log, content_of(log).rfind("key19") + 10);
@@ -161,7 +165,8 @@ TEST_CASE("a store of a later format or with a family of a later version is refu
   CHECK(Store::open(family.path()));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  REQUIRE(rocksdb::DB::Open({}, family.path().string(), {{"default", {}}, {"meta", {}}, {"catalog", {}}}, &handles, &db)
+  REQUIRE(rocksdb::DB::Open({}, family.path().string(), {{"default", {}}, {"meta", {}}, {"catalog", {}}},
+                            &handles, &db)
               .ok());
   rocksdb::ColumnFamilyHandle* later = nullptr;
   REQUIRE(db->CreateColumnFamily({}, "trajectories", &later).ok());

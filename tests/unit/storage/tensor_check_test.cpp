@@ -95,7 +95,8 @@ TEST_CASE("an untied model without a head is refused by the name of the tensor")
 
 TEST_CASE("a tied model without an embedding is refused even if it has a head") {
   const auto tensors = plus(without(small_weights(), "model.embed_tokens.weight"), kOtherHead);
-  CHECK(has(check(small_config(true), tensors).error().context, "'model.embed_tokens.weight' of shape [10, 8] is missing"));
+  CHECK(has(check(small_config(true), tensors).error().context,
+            "'model.embed_tokens.weight' of shape [10, 8] is missing"));
 }
 
 TEST_CASE("each parameter is needed, and its absence is named") {
@@ -105,7 +106,8 @@ TEST_CASE("each parameter is needed, and its absence is named") {
     CHECK(has(refused.error().context, "'" + tensor.name + "' of shape"));
     CHECK_FALSE(has(refused.error().context, "more of"));
   }
-  const auto two = without(without(small_weights(), "model.layers.1.mlp.up_proj.weight"), "model.norm.weight");
+  const auto two =
+      without(without(small_weights(), "model.layers.1.mlp.up_proj.weight"), "model.norm.weight");
   CHECK(has(check(small_config(true), two).error().context, "(and 1 more of 20)"));
 }
 
@@ -119,7 +121,8 @@ TEST_CASE("each parameter's shape is checked, and both shapes are named") {
   }
   const auto transposed = plus(without(small_weights(), "model.layers.0.mlp.up_proj.weight"),
                                {"model.layers.0.mlp.up_proj.weight", {8, 12}, 3});
-  CHECK(has(check(small_config(true), transposed).error().context, "has shape [8, 12], but config.json implies [12, 8]"));
+  CHECK(has(check(small_config(true), transposed).error().context,
+            "has shape [8, 12], but config.json implies [12, 8]"));
 }
 
 TEST_CASE("weights that are integers are refused as quantised") {
@@ -131,7 +134,8 @@ TEST_CASE("weights that are integers are refused as quantised") {
 
 TEST_CASE("what is left over is named, one line each, except rotary frequencies") {
   auto tensors = plus(small_weights(), {"model.layers.0.self_attn.rotary_emb.inv_freq", {3}, 1, "F32", 4});
-  tensors = plus(plus(tensors, {"model.layers.2.mlp.up_proj.weight", {12, 8}, 3}), {"score.weight", {2, 8}, 3});
+  tensors =
+      plus(plus(tensors, {"model.layers.2.mlp.up_proj.weight", {12, 8}, 3}), {"score.weight", {2, 8}, 3});
   const auto report = check(small_config(true), tensors).value();
   REQUIRE(report.warnings.size() == 2);
   CHECK(has(report.warnings[0], "'model.layers.2.mlp.up_proj.weight' of shape [12, 8]"));
@@ -160,10 +164,11 @@ TEST_CASE("biases and head norms are expected where the configuration has them")
 
 TEST_CASE("a model folder joins what its files say") {
   TemporaryFolder folder;
-  folder.write("config.json",
-               R"({"model_type":"llama","vocab_size":10,"hidden_size":8,"intermediate_size":12,"num_hidden_layers":2,)"
-               R"("num_attention_heads":4,"num_key_value_heads":2,"head_dim":6,"tie_word_embeddings":true,)"
-               R"("torch_dtype":"bfloat16","eos_token_id":[2,3]})");
+  folder.write(
+      "config.json",
+      R"({"model_type":"llama","vocab_size":10,"hidden_size":8,"intermediate_size":12,"num_hidden_layers":2,)"
+      R"("num_attention_heads":4,"num_key_value_heads":2,"head_dim":6,"tie_word_embeddings":true,)"
+      R"("torch_dtype":"bfloat16","eos_token_id":[2,3]})");
   folder.write("model.safetensors", shard_of(plus(small_weights(), kOtherHead)));
   auto model = open_model(folder.path()).value();
   CHECK(model.config.eos_tokens == std::vector<TokenId>{2, 3});
@@ -177,7 +182,8 @@ TEST_CASE("a model folder joins what its files say") {
 
 TEST_CASE("every model that ships opens, fits its configuration and leaves nothing over") {
   int models = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(SANGAM_SOURCE_DIR) / "models")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(SANGAM_SOURCE_DIR) / "models")) {
     if (!std::filesystem::exists(entry.path() / "config.json")) continue;
     CAPTURE(entry.path().string());
     const auto model = open_model(entry.path());
