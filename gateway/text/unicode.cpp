@@ -141,6 +141,15 @@ bool is_numeric(char32_t c) {
   return (U_GET_GC_MASK(static_cast<UChar32>(c)) & U_GC_N_MASK) != 0;
 }
 
+bool is_digit(char32_t c) {
+  const int type = u_getIntPropertyValue(static_cast<UChar32>(c), UCHAR_NUMERIC_TYPE);
+  return type == U_NT_DECIMAL || type == U_NT_DIGIT;
+}
+
+bool is_letter(char32_t c) {
+  return (U_GET_GC_MASK(static_cast<UChar32>(c)) & U_GC_L_MASK) != 0;
+}
+
 bool is_punctuation(char32_t c) {
   const auto point = static_cast<UChar32>(c);
   if (c < 0x80) return c > ' ' && c < 0x7F && !u_isalnum(point);

@@ -36,6 +36,8 @@ void append_utf8(std::string& out, char32_t character);
 [[nodiscard]] bool is_white_space(char32_t character);  ///< The property White_Space.
 [[nodiscard]] bool is_word(char32_t character);         ///< \w of UTS 18: letters, marks, digits, joiners.
 [[nodiscard]] bool is_numeric(char32_t character);      ///< General category N.
+[[nodiscard]] bool is_digit(char32_t character);        ///< Numeric type Digit or Decimal.
+[[nodiscard]] bool is_letter(char32_t character);       ///< General category L.
 [[nodiscard]] bool is_punctuation(char32_t character);  ///< General category P, or ASCII punctuation.
 [[nodiscard]] bool is_printable(char32_t character);    ///< As Python's repr sees it.
 

@@ -281,4 +281,5 @@ def main():
     write_components()
 
 
-main()
+if __name__ == "__main__":
+    main()
