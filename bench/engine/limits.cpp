@@ -1,0 +1,86 @@
+// Plain loops over wide vectors, built for this very machine.
+#include "bench/engine/limits.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gpu/kernels/cpu/thread_pool.hpp"
+
+namespace sangam {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+typedef float Floats __attribute__((vector_size(kLanes * sizeof(float)), may_alias));
+typedef std::uint64_t Words __attribute__((vector_size(kLanes * sizeof(float)), may_alias));
+
+/// The shortest of `passes` passes, in seconds, on every thread at once.
+template <class Work>
+double best_of(int passes, ThreadPool& pool, const Work& work) {
+  double best = 1e30;
+  for (int pass = 0; pass < passes; ++pass) {
+    const auto start = std::chrono::steady_clock::now();
+    pool.run(work);
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+/// Keeps the compiler from dropping a result.
+template <class T>
+void used(const T& value) {
+  asm volatile("" : : "m"(value) : "memory");
+}
+
+Words read_all(const Words* memory, std::size_t count) {
+  Words a{}, b{}, c{}, d{};
+  for (std::size_t i = 0; i + 4 <= count; i += 4) {
+    a ^= memory[i];
+    b ^= memory[i + 1];
+    c ^= memory[i + 2];
+    d ^= memory[i + 3];
+  }
+  return (a ^ b) ^ (c ^ d);
+}
+
+}  // namespace
+
+double read_bandwidth(int threads) {
+  constexpr std::size_t kBytes = std::size_t{1} << 30;
+  ThreadPool pool(threads);
+  std::vector<std::uint64_t> memory(kBytes / sizeof(std::uint64_t) + 64, 1);
+  const std::size_t share = kBytes / sizeof(Words) / std::size_t(pool.threads());
+  const auto address = (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64;
+  const auto* words = reinterpret_cast<const Words*>(address);
+  const double seconds =
+      best_of(10, pool, [&](int part) { used(read_all(words + share * std::size_t(part), share)); });
+  return double(share * std::size_t(pool.threads()) * sizeof(Words)) / seconds;
+}
+
+double multiply_add_peak(int threads) {
+  constexpr int kRounds = 4'000'000;
+  ThreadPool pool(threads);
+  const double seconds = best_of(10, pool, [](int) {
+    // Twelve independent chains cover the latency of two multiply-adds a cycle.
+    Floats s0{}, s1{}, s2{}, s3{}, s4{}, s5{}, s6{}, s7{}, s8{}, s9{}, s10{}, s11{};
+    const Floats factor = Floats{} + 0.999f;
+    const Floats term = Floats{} + 0.001f;
+    for (int round = 0; round < kRounds; ++round) {
+      s0 = s0 * factor + term, s1 = s1 * factor + term, s2 = s2 * factor + term, s3 = s3 * factor + term;
+      s4 = s4 * factor + term, s5 = s5 * factor + term, s6 = s6 * factor + term, s7 = s7 * factor + term;
+      s8 = s8 * factor + term, s9 = s9 * factor + term, s10 = s10 * factor + term, s11 = s11 * factor + term;
+    }
+    used(s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11);
+  });
+  return 2.0 * 12.0 * kLanes * kRounds * pool.threads() / seconds;
+}
+
+}  // namespace sangam
