@@ -164,6 +164,7 @@ class World {
 
   void dispatch_to(RequestId id, const ActorName& worker) {
     Believed& r = requests_[id];
+    const Attempt attempt = r.submit.attempt;
     const bool runs_now = present_.contains(worker) && present_.contains(r.submit.tokens_to);
     if (!present_.contains(r.submit.tokens_to)) {
       requests_.erase(id);
@@ -172,7 +173,6 @@ class World {
       r.phase = Phase::running;
       r.worker = worker;
     }
-    const Attempt attempt = r.submit.attempt;
     event([&] { desk_.tell(now_, Dispatch{id, attempt, worker, Micros(1)}); });
     REQUIRE(desk_.said<Run>().size() == (runs_now ? 1U : 0U));
     CHECK(desk_.said<Withdrawn>().size() == (runs_now ? 0U : 1U));
