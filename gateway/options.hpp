@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "messages/vocabulary/names.hpp"
+#include "messages/vocabulary/outbox.hpp"
 #include "messages/vocabulary/quantity.hpp"
 #include "messages/vocabulary/time.hpp"
 
@@ -59,6 +61,7 @@ struct GatewayOptions {
   std::vector<ApiKey> keys;
   std::string cors_origin = "*";  ///< Access-Control-Allow-Origin; empty: no CORS headers.
   std::string version = "0.1.0";
+  std::function<void(const LogLine&)> log;  ///< Called on the gateway's threads; empty: nothing is logged.
   GatewayLimits limits;
   GatewayTimes times;
 };

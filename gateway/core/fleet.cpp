@@ -1,0 +1,77 @@
+// Keeps the last reported state of every queue and instance.
+#include "gateway/core/fleet.hpp"
+
+namespace sangam {
+
+void MeshView::found(const ActorName& actor) { actors_.insert(actor); }
+
+/// What it reported is no longer so; what it counted has happened.
+void MeshView::retire(Instance& instance) {
+  instance.ready = false;
+  instance.status = {};
+  instance.preemptions.last = instance.prefix_queries.last = instance.prefix_hits.last = 0;
+}
+
+void MeshView::lost(const ActorName& actor) {
+  actors_.erase(actor);
+  for (auto& [key, instance] : instances_) {
+    if (key.second == actor) retire(instance);
+  }
+  for (auto& [model, queue] : queues_) {
+    if (queue_of(model) != actor) continue;
+    queue.status = {};
+    queue.refused.last = queue.expired.last = 0;
+  }
+}
+
+void MeshView::ready(const InstanceReady& instance) { instances_[{instance.model, instance.worker}].ready = true; }
+
+void MeshView::gone(const InstanceGone& gone) {
+  const auto found = instances_.find({gone.model, gone.worker});
+  if (found != instances_.end()) retire(found->second);
+}
+
+void MeshView::status(const InstanceStatus& status) {
+  Instance& instance = instances_[{status.model, status.worker}];
+  instance.status = status;
+  instance.preemptions.see(status.preemptions);
+  instance.prefix_queries.see(status.prefix_queries);
+  instance.prefix_hits.see(status.prefix_hits);
+}
+
+void MeshView::status(const QueueStatus& status) {
+  Queue& queue = queues_[status.model];
+  queue.status = status;
+  queue.refused.see(status.refused);
+  queue.expired.see(status.expired);
+}
+
+ModelState MeshView::state_of(const ModelId& model) const {
+  ModelState state;
+  std::int64_t pages_used = 0;
+  std::int64_t pages = 0;
+  for (auto at = instances_.lower_bound({model, ActorName()}); at != instances_.end() && at->first.first == model; ++at) {
+    const Instance& instance = at->second;
+    state.instances += instance.ready ? 1 : 0;
+    state.running += instance.status.running;
+    state.waiting += instance.status.waiting;
+    state.preemptions += instance.preemptions.total;
+    state.prefix_queries += instance.prefix_queries.total;
+    state.prefix_hits += instance.prefix_hits.total;
+    pages_used += instance.status.kv_used.count();
+    pages += instance.status.kv_total.count();
+  }
+  state.kv_used = pages == 0 ? 0.0 : double(pages_used) / double(pages);
+  if (const auto queue = queues_.find(model); queue != queues_.end()) {
+    state.waiting += queue->second.status.waiting;
+    state.refused = queue->second.refused.total;
+    state.expired = queue->second.expired.total;
+  }
+  return state;
+}
+
+bool MeshView::can_run(const ModelId& model) const {
+  return present(queue_of(model)) && state_of(model).instances > 0;
+}
+
+}  // namespace sangam

@@ -1,0 +1,66 @@
+// Who is there: queues, workers and their instances, with the last state that each reported.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "messages/vocabulary/names.hpp"
+#include "messages/vocabulary/residency.hpp"
+
+namespace sangam {
+
+/// State of one model over all its workers, as dashboards want it.
+struct ModelState {
+  std::int64_t instances = 0;
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  double kv_used = 0.0;  ///< 0 to 1, of the pages of all workers that hold the model.
+  std::uint64_t preemptions = 0, prefix_queries = 0, prefix_hits = 0;  ///< Never fall, whatever restarts.
+  std::uint64_t refused = 0, expired = 0;
+};
+
+/// Bounded by the mesh's own members: one entry per actor and per (worker, model).
+class MeshView {
+ public:
+  void found(const ActorName& actor);
+  void lost(const ActorName& actor);
+  void ready(const InstanceReady& instance);
+  void gone(const InstanceGone& instance);
+  void status(const InstanceStatus& status);
+  void status(const QueueStatus& status);
+
+  [[nodiscard]] bool present(const ActorName& actor) const { return actors_.contains(actor); }
+  [[nodiscard]] ModelState state_of(const ModelId& model) const;
+  /// Whether a request for the model could run now: its queue and an instance are there.
+  [[nodiscard]] bool can_run(const ModelId& model) const;
+
+ private:
+  /// Adds up a count that starts anew with its owner.
+  struct Rising {
+    std::uint64_t total = 0;
+    std::uint64_t last = 0;
+    void see(std::uint64_t now) {
+      total += now >= last ? now - last : now;
+      last = now;
+    }
+  };
+  struct Instance {
+    bool ready = false;
+    InstanceStatus status;
+    Rising preemptions, prefix_queries, prefix_hits;
+  };
+  struct Queue {
+    QueueStatus status;
+    Rising refused, expired;
+  };
+  static void retire(Instance& instance);
+
+  std::set<ActorName> actors_;
+  std::map<std::pair<ModelId, ActorName>, Instance> instances_;  ///< By model, then worker.
+  std::map<ModelId, Queue> queues_;
+};
+
+}  // namespace sangam

@@ -1,0 +1,112 @@
+// Drives the core on the I/O thread.
+#include "gateway/http/gateway_actor.hpp"
+
+#include <boost/asio/post.hpp>
+
+namespace sangam {
+namespace {
+
+/// Which request a letter is about, for its trace.
+RequestId request_of(const Message& message) {
+  if (const auto* submit = std::get_if<Submit>(&message)) return submit->request;
+  if (const auto* cancel = std::get_if<Cancel>(&message)) return cancel->request;
+  return RequestId{0};
+}
+
+}  // namespace
+
+GatewayActor::GatewayActor(const GatewayOptions& options, Metrics& metrics, PostOffice& post, boost::asio::io_context& io)
+    : options_(options), core_(options), metrics_(metrics), post_(post), io_(io), alarm_(io) {}
+
+Instant GatewayActor::now() {
+  return Instant(std::chrono::duration_cast<Micros>(std::chrono::steady_clock::now().time_since_epoch()));
+}
+
+void GatewayActor::attach() {
+  post_.attach(options_.name, options_.incarnation, [this](EnvelopePtr letter) {
+    boost::asio::post(io_, [this, letter = std::move(letter)] { deliver(letter); });
+  });
+}
+
+void GatewayActor::detach(const std::string& why) {
+  post_.detach(options_.name, why);
+  alarm_.cancel();
+}
+
+CallId GatewayActor::open(ClientCall call, CallAnswer& answer) {
+  CallId id{};
+  step([&](Instant now, Outbox& out) {
+    id = core_.open(std::move(call), now, out);
+    answers_[id] = &answer;
+  });
+  return id;
+}
+
+void GatewayActor::close(CallId call) {
+  answers_.erase(call);
+  step([&](Instant now, Outbox& out) { core_.close(call, now, out); });
+}
+
+void GatewayActor::fail_all(const ApiError& error) {
+  step([&](Instant now, Outbox& out) { core_.fail_all(error, now, out); });
+}
+
+template <class Deed>
+void GatewayActor::step(Deed deed) {
+  deed(now(), outbox_);
+  carry_out(0);
+}
+
+void GatewayActor::deliver(const EnvelopePtr& letter) {
+  if (!sangam::deliver(core_, letter->message, now(), outbox_)) {
+    outbox_.log(LogLevel::warning, "gateway.unexpected_letter",
+                {{"from", letter->from.text()}, {"kind", std::to_string(letter->message.index())}});
+  }
+  carry_out(letter->id);
+}
+
+void GatewayActor::carry_out(std::uint64_t correlation) {
+  for (auto& [to, message] : outbox_.letters) {
+    const TraceContext trace = core_.trace_of(request_of(message));
+    post_.send({.from = options_.name, .to = std::move(to), .correlation = correlation, .trace = trace,
+                .message = std::move(message)});
+  }
+  for (const auto& [timer, at] : outbox_.alarms) timers_[timer] = at;
+  if (!outbox_.alarms.empty()) set_alarm();
+  if (options_.log) {
+    for (const LogLine& line : outbox_.logs) options_.log(line);
+  }
+  outbox_.clear();
+  for (const Measurement& measurement : core_.take_measurements()) metrics_.count(measurement);
+  tell_answers();
+}
+
+void GatewayActor::tell_answers() {
+  for (const CallEvent& event : core_.take_events()) {
+    const auto found = answers_.find(event.call);
+    if (found == answers_.end()) continue;
+    CallAnswer& answer = *found->second;
+    const bool last = std::holds_alternative<CallEnded>(event.what) || std::holds_alternative<CallFailed>(event.what);
+    if (last) answers_.erase(found);
+    answer.take(event.what);
+  }
+}
+
+void GatewayActor::set_alarm() {
+  if (timers_.empty()) return;
+  Instant next = timers_.begin()->second;
+  for (const auto& [timer, at] : timers_) next = std::min(next, at);
+  alarm_.expires_at(std::chrono::steady_clock::time_point(next.time_since_epoch()));
+  alarm_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;  // Moved.
+    std::erase_if(timers_, [this](const auto& timer) {
+      if (timer.second > now()) return false;
+      core_.wake(timer.first, now(), outbox_);
+      return true;
+    });
+    carry_out(0);
+    set_alarm();
+  });
+}
+
+}  // namespace sangam
