@@ -1,7 +1,7 @@
 // The limits on what waits, at their edges, and the hint that a refused client gets.
 #include <doctest/doctest.h>
 
-#include "queue_kit.hpp"
+#include "tests/unit/queue/queue_kit.hpp"
 
 using namespace sangam;
 using namespace sangam::queue_kit;

@@ -1,7 +1,7 @@
 // A request's way through the queue: what each message causes, and what it must not cause.
 #include <doctest/doctest.h>
 
-#include "queue_kit.hpp"
+#include "tests/unit/queue/queue_kit.hpp"
 
 using namespace sangam;
 using namespace sangam::queue_kit;

@@ -1,7 +1,7 @@
 // Actors that come, die and return: what the queue owes to the requests that they had.
 #include <doctest/doctest.h>
 
-#include "queue_kit.hpp"
+#include "tests/unit/queue/queue_kit.hpp"
 
 using namespace sangam;
 using namespace sangam::queue_kit;

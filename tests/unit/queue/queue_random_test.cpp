@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "queue_kit.hpp"
+#include "tests/unit/queue/queue_kit.hpp"
 
 using namespace sangam;
 using namespace sangam::queue_kit;
