@@ -259,8 +259,10 @@ int main(int argc, char** argv) {
 
   const Timings bare = time_engine(config->workers.front());
   {
-    auto process = MeshProcess::start(*config, roles_of(*config), folder / "state");
+    const auto roles = roles_of(*config);
+    auto process = MeshProcess::open(*config, roles, folder / "state");
     if (!process) give_up(process.error().context);
+    if (auto started = (*process)->start(*config, roles); !started) give_up(started.error().context);
     await_ready((*process)->url());
     report_added(report, {"one process", 200, 50}, time_mesh((*process)->url()), bare);
     (*process)->stop(Millis(1000));

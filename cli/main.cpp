@@ -21,9 +21,10 @@ namespace {
 constexpr const char* kVersion = "0.1.0";
 constexpr Millis kStopGrace{10'000};
 
-int fail(const Error& error) {
+/// `unavailable` means something else at each place.
+int fail(const Error& error, int exit_when_unavailable = kExitUnavailable) {
   std::cerr << "sangam: " << error.context << std::endl;
-  return exit_code_of(error.code);
+  return error.code == ErrorCode::unavailable ? exit_when_unavailable : exit_code_of(error.code);
 }
 
 int report(const Result<void>& result) { return result ? kExitOk : fail(result.error()); }
@@ -117,8 +118,9 @@ void greet(const MeshConfig& config, const std::string& url) {
 /// Hosts `roles` until SIGINT or SIGTERM.
 int serve(const MeshConfig& config, const std::vector<std::string>& roles, const fs::path& state) {
   if (auto made = make_folder(state); !made) return fail(made.error());
-  auto process = MeshProcess::start(config, roles, state);
-  if (!process) return fail(process.error());
+  auto process = MeshProcess::open(config, roles, state);
+  if (!process) return fail(process.error(), kExitState);
+  if (auto started = (*process)->start(config, roles); !started) return fail(started.error(), kExitAddress);
   if (!(*process)->url().empty()) greet(config, (*process)->url());
   for (std::optional<int> signal; signal != SIGINT && signal != SIGTERM;) signal = wait_for_signal(Seconds(3600));
   (*process)->stop(kStopGrace);

@@ -11,9 +11,9 @@
 #include "actors/scheduler/scheduler_core.hpp"
 #include "actors/worker/engine_runner.hpp"
 #include "actors/worker/worker_core.hpp"
+#include "cli/catalog_runner.hpp"
 #include "gateway/gateway.hpp"
 #include "messages/mesh/mesh.hpp"
-#include "storage/store/catalog.hpp"
 #include "storage/store/incarnation.hpp"
 #include "storage/store/store.hpp"
 
@@ -60,14 +60,9 @@ class RunningProcess final : public MeshProcess {
     host_ = std::make_unique<Host>(options, *mesh_);
   }
 
-  Result<void> host(const MeshConfig& config, const std::string& role) {
-    if (role == "gateway") return start_gateway(config);
-    if (role == "scheduler") {
-      host_->spawn({ActorName("scheduler"), [options = config.scheduler](Incarnation) { return hosted<SchedulerCore>(options); }});
-    } else if (role == "queue") {
-      for (const auto& model : config.gateway.models) spawn_queue(config.queue, model.id);
-    } else {
-      return spawn_worker(config, role);
+  Result<void> start(const MeshConfig& config, const std::vector<std::string>& roles) override {
+    for (const auto& role : roles) {
+      if (auto hosted = host_role(config, role); !hosted) return hosted;
     }
     return {};
   }
@@ -80,6 +75,18 @@ class RunningProcess final : public MeshProcess {
   }
 
  private:
+  Result<void> host_role(const MeshConfig& config, const std::string& role) {
+    if (role == "gateway") return start_gateway(config);
+    if (role == "scheduler") {
+      host_->spawn({ActorName("scheduler"), [options = config.scheduler](Incarnation) { return hosted<SchedulerCore>(options); }});
+    } else if (role == "queue") {
+      for (const auto& model : config.gateway.models) spawn_queue(config.queue, model.id);
+    } else {
+      return spawn_worker(config, role);
+    }
+    return {};
+  }
+
   Result<void> start_gateway(const MeshConfig& config) {
     auto options = config.gateway;
     options.incarnation = incarnation_;
@@ -100,12 +107,12 @@ class RunningProcess final : public MeshProcess {
     if (worker == config.workers.end()) {
       return make_error(ErrorCode::invalid_input, "'" + role + "' is no role of this mesh");
     }
-    auto make = [options = *worker](Incarnation incarnation) -> Result<std::unique_ptr<Hosted>> {
+    auto make = [options = *worker, &store = store_](Incarnation incarnation) -> Result<std::unique_ptr<Hosted>> {
       auto own = options;
       own.incarnation = incarnation;
       auto runner = make_engine_runner(own);
       if (!runner) return runner.error();
-      return hosted<WorkerCore>(own, std::move(*runner));
+      return hosted<WorkerCore>(own, keep_catalog(std::move(*runner), {own.models.begin(), own.models.end()}, store));
     };
     host_->spawn({worker->name, std::move(make), true});
     return {};
@@ -120,8 +127,8 @@ class RunningProcess final : public MeshProcess {
 
 }  // namespace
 
-Result<std::unique_ptr<MeshProcess>> MeshProcess::start(const MeshConfig& config, const std::vector<std::string>& roles,
-                                                        const std::filesystem::path& state) {
+Result<std::unique_ptr<MeshProcess>> MeshProcess::open(const MeshConfig& config, const std::vector<std::string>& roles,
+                                                       const std::filesystem::path& state) {
   if (auto level = set_log_level(config.log_level); !level) return level.error();
   auto node = node_of(config, roles);
   if (!node) return node.error();
@@ -132,11 +139,7 @@ Result<std::unique_ptr<MeshProcess>> MeshProcess::start(const MeshConfig& config
   auto log = [name = ActorName("mesh")](const LogLine& line) { write_log(name, line); };
   auto mesh = open_mesh(mesh_options(config, *node, *incarnation), log);
   if (!mesh) return mesh.error();
-  auto process = std::make_unique<RunningProcess>(std::move(*store), std::move(*mesh), *incarnation);
-  for (const auto& role : roles) {
-    if (auto hosted = process->host(config, role); !hosted) return hosted.error();
-  }
-  return {std::move(process)};
+  return {std::make_unique<RunningProcess>(std::move(*store), std::move(*mesh), *incarnation)};
 }
 
 }  // namespace sangam

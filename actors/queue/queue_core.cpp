@@ -141,13 +141,23 @@ void QueueCore::on(const Dispatch& dispatch, Instant now, Outbox& out) {
     cancel(*entry, now, out);  // Its gateway was lost before the request came.
   } else if (overdue(*entry, now, out)) {
     // Refused or lowered, and the scheduler has been told.
-  } else if (entry->submit.attempt == dispatch.attempt && present_.contains(dispatch.worker)) {
-    run(*entry, dispatch, now, out);
-  } else {
+  } else if (entry->submit.attempt != dispatch.attempt) {
     withdraw(dispatch.request, out);
     announce(*entry, now, out);
+  } else if (present_.contains(dispatch.worker)) {
+    run(*entry, dispatch, now, out);
+  } else {
+    // The scheduler knows the worker already, we do not yet: announced at once, it would come straight back.
+    withdraw(dispatch.request, out);
+    held_back_.insert(dispatch.request);
   }
   conclude(now, out);
+}
+
+void QueueCore::announce_held_back(Instant now, Outbox& out) {
+  for (const RequestId request : std::exchange(held_back_, {})) {
+    if (const Entry* entry = waiting(request)) announce(*entry, now, out);
+  }
 }
 
 void QueueCore::run(Entry& entry, const Dispatch& dispatch, Instant now, Outbox& out) {
@@ -299,6 +309,7 @@ void QueueCore::forget(Entry& entry, Tokens used) {
 
 void QueueCore::on(const ActorFound& found, Instant now, Outbox& out) {
   present_.insert(found.actor);
+  announce_held_back(now, out);
   if (found.actor != options_.scheduler) return;
   // A scheduler that has just started knows nothing; what runs stays with its workers.
   for (const auto& [request, entry] : entries_)
@@ -320,6 +331,7 @@ void QueueCore::on(const ActorLost& lost, Instant now, Outbox& out) {
 void QueueCore::wake(Timer timer, Instant now, Outbox& out) {
   if (timer == kStatus) {
     send_status(out);
+    announce_held_back(now, out);
     out.set_timer(kStatus, now + options_.status_every);
     return;
   }

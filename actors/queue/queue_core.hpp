@@ -71,6 +71,8 @@ class QueueCore {
   bool overdue(Entry& entry, Instant now, Outbox& out);
   void forget(Entry& entry, Tokens used);
   void announce(const Entry& entry, Instant now, Outbox& out) const;
+  /// Those whose worker was not there for us yet, when anyone appears or half a second has passed.
+  void announce_held_back(Instant now, Outbox& out);
   void withdraw(RequestId request, Outbox& out) const;
   void set_alarm(Entry& entry, Instant at);
   void drop_membership(Members& members, const ActorName& actor, RequestId request);
@@ -86,6 +88,7 @@ class QueueCore {
   Members held_by_;     ///< Gateway to its requests.
   Members running_on_;  ///< Worker to its requests.
   std::set<ActorName> present_;
+  std::set<RequestId> held_back_;
   std::set<std::pair<Instant, RequestId>> alarms_;
   Instant armed_ = kNever;
   std::int64_t running_ = 0;
