@@ -99,6 +99,7 @@ bool Directory::found(PeerIndex peer, const ActorName& actor, Incarnation incarn
   std::unique_lock lock(mutex_);
   SANGAM_ASSERT(outlets_.contains(peer), "an actor of a peer that is not open", actor, peer);
   if (auto former = actors_.find(actor); former != actors_.end()) {
+    if (former->second.peer == peer && former->second.incarnation == incarnation) return true;
     if (former->second.peer == kHere || incarnation <= former->second.incarnation) return false;
     remove(former, "replaced by incarnation " + std::to_string(std::uint64_t(incarnation)));
   }

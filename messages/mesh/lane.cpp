@@ -56,12 +56,14 @@ void Lane::drop_held() {
   overflowed_ = false;
 }
 
-void Lane::start(zmq::context_t& context, std::uint64_t number) {
+void Lane::start(zmq::context_t& context, std::uint64_t number, bool is_answer) {
   drop_held();
+  number_ = number;
+  is_answer_ = is_answer;
   const MeshOptions& options = parts_.options;
   const std::string id = options.node.text() + "#" + std::to_string(std::uint64_t(options.incarnation)) + "#" +
                          std::to_string(number);
-  monitor_ = zmq::socket_t();
+  close_sockets();
   dealer_ = open_dealer(context, options, peer_, id);
   monitor_ = open_monitor(context, dealer_, "inproc://monitor/" + std::to_string(number));
   dealer_.connect(peer_.endpoint);
@@ -75,6 +77,12 @@ void Lane::start(zmq::context_t& context, std::uint64_t number) {
 void Lane::finish(const std::string& why) {
   if (is_open()) [[maybe_unused]] const bool said = say(wire::Bye{why});
   dealer_.set(zmq::sockopt::linger, 200);
+  close_sockets();
+}
+
+void Lane::close_sockets() {
+  // An event for a monitor that nobody reads would block ZeroMQ's own thread for ever.
+  if (dealer_) zmq_socket_monitor(dealer_.handle(), nullptr, 0);
   monitor_ = zmq::socket_t();
   dealer_ = zmq::socket_t();
 }
@@ -98,7 +106,7 @@ bool Lane::say(wire::Body body) {
 
 void Lane::say_hello(Instant now) {
   if (hello_at_ && now - *hello_at_ < parts_.options.heartbeat_interval) return;
-  if (say(wire::Hello{parts_.options.node, parts_.options.incarnation})) hello_at_ = now;
+  if (say(wire::Hello{parts_.options.node, parts_.options.incarnation, number_, is_answer_})) hello_at_ = now;
 }
 
 void Lane::heartbeat() {

@@ -18,13 +18,18 @@ namespace sangam::mesh {
 class Lane final : public Outlet {
  public:
   Lane(NodeParts& parts, Peer peer) : parts_(parts), peer_(std::move(peer)) {}
+  ~Lane() override { close_sockets(); }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
 
   void letter(const EnvelopePtr& letter) override;
   void opened(const ActorName& actor, Incarnation incarnation) override;
   void closed(const ActorName& actor, const std::string& why) override;
 
-  /// Drops all that waits and connects under a new routing id.
-  void start(zmq::context_t& context, std::uint64_t number);
+  /// Drops all that waits and connects under a new routing id. `is_answer`: as in Hello.
+  void start(zmq::context_t& context, std::uint64_t number, bool is_answer);
+  /// Drops all that waits.
+  void drop_held();
   /// Says goodbye, if anybody listens, and closes.
   void finish(const std::string& why);
 
@@ -55,7 +60,7 @@ class Lane final : public Outlet {
   [[nodiscard]] bool send(const wire::FrameBytes& frame);
   [[nodiscard]] bool say(wire::Body body);
   void say_hello(Instant now);
-  void drop_held();
+  void close_sockets();
 
   NodeParts& parts_;
   const Peer peer_;
@@ -67,6 +72,8 @@ class Lane final : public Outlet {
 
   std::deque<Held> ready_;
   zmq::socket_t dealer_, monitor_;
+  std::uint64_t number_ = 0;
+  bool is_answer_ = false;
   std::optional<Incarnation> listener_;  // Whoever welcomed us.
   std::optional<Instant> hello_at_;
   std::uint64_t frames_sent_ = 0;

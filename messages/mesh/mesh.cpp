@@ -54,9 +54,13 @@ Result<void> check(const MeshOptions& options) {
   if (options.heartbeat_interval <= Millis(0) || options.heartbeat_timeout < 2 * options.heartbeat_interval) {
     return wrong("heartbeat_timeout must be at least twice heartbeat_interval");
   }
+  if (options.keys && !mesh::is_pair(*options.keys)) return wrong("public_key does not belong to secret_key");
   std::set<NodeName> names;
   for (const Peer& peer : options.peers) {
     if (peer.node.empty() || peer.endpoint.empty()) return wrong("a peer needs a name and an endpoint");
+    if (options.keys && peer.public_key.size() != mesh::kKeySize) {
+      return wrong("peer " + peer.node.text() + " has no public key of 40 characters, but this node has keys");
+    }
     if (!names.insert(peer.node).second) return wrong("peer " + peer.node.text() + " is listed twice");
   }
   return {};

@@ -1,6 +1,9 @@
 // The node's thread: poll, hear, tick, flush.
 #include "messages/mesh/node.hpp"
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <chrono>
 
 #include "messages/mesh/sockets.hpp"
@@ -31,22 +34,33 @@ Node::~Node() {
 }
 
 Result<void> Node::start() {
+  if (parts_.options.keys) door_keeper_.emplace(context_, parts_.options.peers);
   router_ = open_router(context_, parts_.options);
   for (const std::string& endpoint : parts_.options.listen) {
     auto bound = bind(router_, endpoint);
     if (!bound) return bound.error();
     endpoints_.push_back(*bound);
   }
-  for (auto& link : links_) {
+  for (PeerIndex peer = 0; peer < links_.size(); ++peer) {
     try {
-      link->lane.start(context_, ++lanes_started_);
+      begin_lane(peer, false);
     } catch (const zmq::error_t& e) {
-      return make_error(ErrorCode::invalid_input, "cannot connect to " + link->lane.peer().node.text() + " at " +
-                                                      link->lane.peer().endpoint + ": " + e.what());
+      const Peer& to = links_[peer]->lane.peer();
+      return make_error(ErrorCode::invalid_input,
+                        "cannot connect to " + to.node.text() + " at " + to.endpoint + ": " + e.what());
     }
   }
-  thread_ = std::thread([this] { run(); });
+  start_thread();
   return {};
+}
+
+void Node::start_thread() {
+  // Signals are for the process's own threads; here they would interrupt a poll.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Node::run() {
@@ -76,7 +90,7 @@ void Node::turn() {
 
 void Node::poll(Instant now) {
   std::vector<zmq::pollitem_t> items;
-  items.reserve(2 + 2 * links_.size());
+  items.reserve(3 + 2 * links_.size());
   items.push_back({nullptr, parts_.wake->fd(), ZMQ_POLLIN, 0});
   items.push_back({router_.handle(), 0, ZMQ_POLLIN, 0});
   for (auto& link : links_) {
@@ -84,11 +98,13 @@ void Node::poll(Instant now) {
     items.push_back({link->lane.socket().handle(), 0, short(ZMQ_POLLIN | out), 0});
     items.push_back({link->lane.monitor().handle(), 0, ZMQ_POLLIN, 0});
   }
+  if (door_keeper_) items.push_back({door_keeper_->socket().handle(), 0, ZMQ_POLLIN, 0});
   const auto wait = std::chrono::ceil<Millis>(std::max(Micros(0), next_tick_ - now));
   zmq::poll(items, wait);
 }
 
 void Node::serve(Instant now) {
+  if (door_keeper_) door_keeper_->answer();
   // Their lanes before ours: what a peer said before its connection broke is still heard.
   hear_router(now);
   for (PeerIndex peer = 0; peer < links_.size(); ++peer) {
@@ -103,6 +119,7 @@ void Node::tick(Instant now) {
   next_tick_ = now + parts_.options.heartbeat_interval;
   for (PeerIndex peer = 0; peer < links_.size(); ++peer) {
     Link& link = *links_[peer];
+    if (std::exchange(link.begin_anew, false) && !link.lane.is_open()) begin_lane(peer, true);
     link.lane.heartbeat();
     if (!link.has_guest() && !link.lane.is_open()) continue;
     if (link.has_guest()) grant(peer);
@@ -120,68 +137,85 @@ void Node::hear_router(Instant now) {
     if (!id.more() || !router_.recv(body, zmq::recv_flags::dontwait)) continue;
     ++parts_.tally->frames_in;
     parts_.tally->bytes_in += body.size();
-    const std::string sender = id.to_string();
     bool one_part = true;
     for (zmq::message_t rest; body.more() && router_.recv(rest, zmq::recv_flags::dontwait);) {
       one_part = false;
       if (!rest.more()) break;
     }
-    if (!one_part) {
-      count_refusal({wire::Fault::malformed, "a frame has one part"}, sender);
-    } else if (auto guest = guests_.find(sender); guest != guests_.end()) {
-      hear_guest(guest->second, body, now);
+    if (one_part) {
+      hear_frame(id.to_string(), body, now);
     } else {
-      hear_stranger(sender, body, now);
+      count_refusal({wire::Fault::malformed, "a frame has one part"}, id.to_string());
     }
   }
 }
 
+/// With keys, a known node cannot speak under the routing id of another one.
+bool Node::is_from(const NodeName& node, zmq::message_t& body) const {
+  return !door_keeper_ || node.text() == body.gets("User-Id");
+}
+
+void Node::hear_frame(const std::string& id, zmq::message_t& body, Instant now) {
+  const auto guest = guests_.find(id);
+  if (guest == guests_.end()) return hear_stranger(id, body, now);
+  if (is_from(links_[guest->second]->lane.peer().node, body)) return hear_guest(guest->second, body, now);
+  refuse_stranger(id, id, "this routing id belongs to another node");
+}
+
 void Node::hear_stranger(const std::string& id, zmq::message_t& body, Instant now) {
-  auto frame = wire::decode(std::as_bytes(std::span(body.data<std::byte>(), body.size())), parts_.options.frame_max);
-  if (!frame) {
-    count_refusal(frame.error(), id);
-  } else if (const auto* hello = std::get_if<wire::Hello>(&frame->body)) {
-    greet(id, *hello, now);
-  } else {
-    // A lane that we gave up, or that spoke with our predecessor: it must start anew.
-    count_stranger(id, "no Hello");
-    answer(id, wire::Bye{"this lane was not greeted"});
-  }
+  auto frame = decode(body);
+  if (!frame) return count_refusal(frame.error(), id);
+  const auto* hello = std::get_if<wire::Hello>(&frame->body);
+  // Without a Hello it is a lane that we gave up, or that spoke with our predecessor: it must start anew.
+  if (hello == nullptr) return refuse_stranger(id, id, "this lane was not greeted");
+  if (!is_from(hello->node, body)) return refuse_stranger(id, hello->node.text(), "the key is not this node's");
+  greet(id, *hello, now);
 }
 
 void Node::greet(const std::string& id, const wire::Hello& hello, Instant now) {
+  const std::string& name = hello.node.text();
   const auto peer = peer_named(hello.node);
   if (!peer) {
-    count_stranger(hello.node.text(), "not in the registry");
-    answer(id, wire::Bye{"node " + hello.node.text() + " is not in the registry of " + parts_.options.node.text()});
-    return;
+    return refuse_stranger(id, name, "node " + name + " is not in the registry of " + parts_.options.node.text());
   }
   Link& link = *links_[*peer];
-  if (link.has_guest() && hello.incarnation < link.incarnation) {
-    count_stranger(hello.node.text(), "older than the one that is present");
-    answer(id, wire::Bye{"a newer incarnation of " + hello.node.text() + " is present"});
-    return;
-  }
+  if (std::string why = why_over(link, hello); !why.empty()) return refuse_stranger(id, name, why);
+  const std::string why = hello.incarnation == link.incarnation ? "its lane began anew" : "it started anew";
   const auto& listener = link.lane.listener();
-  if (link.has_guest()) {
-    lose(*peer, hello.incarnation == link.incarnation ? "its lane started anew" : "it started anew");
-  } else if (listener && *listener != hello.incarnation) {
-    lose(*peer, "it started anew");
+  const bool other_listener = listener && *listener != hello.incarnation;
+  if (!other_listener && hello.is_answer) {
+    part(*peer, why);
+  } else if (other_listener || link.has_guest()) {
+    lose(*peer, why, true);
   }
+  bring_in(*peer, id, hello, now);
+}
+
+std::string Node::why_over(const Link& link, const wire::Hello& hello) const {
+  if (hello.incarnation == link.incarnation && hello.lane <= link.guest_lane) return "this lane is over";
+  if (link.has_guest() && hello.incarnation < link.incarnation) {
+    return "a newer incarnation of " + hello.node.text() + " is present";
+  }
+  return {};
+}
+
+void Node::bring_in(PeerIndex peer, const std::string& id, const wire::Hello& hello, Instant now) {
+  Link& link = *links_[peer];
   link.guest = id;
   link.incarnation = hello.incarnation;
+  link.guest_lane = hello.lane;
   link.frames_received = 0;
   link.received = link.granted = 0;
   link.heard = now;
-  guests_[id] = *peer;
-  welcome(*peer);
-  note_presence(*peer);
+  guests_[id] = peer;
+  welcome(peer);
+  note_presence(peer);
 }
 
 void Node::hear_guest(PeerIndex peer, zmq::message_t& body, Instant now) {
   Link& link = *links_[peer];
   link.heard = now;
-  auto frame = wire::decode(std::as_bytes(std::span(body.data<std::byte>(), body.size())), parts_.options.frame_max);
+  auto frame = decode(body);
   if (frame && std::holds_alternative<wire::Hello>(frame->body)) return welcome(peer);
   ++link.frames_received;
   if (!frame) return count_refusal(frame.error(), link.lane.peer().node.text());
@@ -197,8 +231,7 @@ void Node::hear_listener(PeerIndex peer, Instant now) {
     ++parts_.tally->frames_in;
     parts_.tally->bytes_in += body.size();
     link.heard = now;
-    auto frame =
-        wire::decode(std::as_bytes(std::span(body.data<std::byte>(), body.size())), parts_.options.frame_max);
+    auto frame = decode(body);
     if (frame) {
       take_answer(peer, frame->body);
     } else {
@@ -220,6 +253,10 @@ void Node::hear_monitor(PeerIndex peer) {
       link.lane.disconnected();
     }
   }
+}
+
+wire::Decoded<wire::Frame> Node::decode(const zmq::message_t& body) const {
+  return wire::decode({body.data<std::byte>(), body.size()}, parts_.options.frame_max);
 }
 
 bool Node::answer(const std::string& id, wire::Body body) {
@@ -244,9 +281,10 @@ void Node::count_refusal(const wire::Refusal& refusal, const std::string& from) 
                      {"times", std::to_string(times)}});
 }
 
-void Node::count_stranger(const std::string& who, const std::string& why) {
+void Node::refuse_stranger(const std::string& id, const std::string& who, const std::string& why) {
   const std::uint64_t times = ++parts_.tally->strangers;
   parts_.say_rarely(times, "mesh.stranger", {{"who", who}, {"why", why}, {"times", std::to_string(times)}});
+  answer(id, wire::Bye{why});
 }
 
 std::optional<PeerIndex> Node::peer_named(const NodeName& node) const {

@@ -14,6 +14,7 @@
 #include "messages/mesh/lane.hpp"
 #include "messages/mesh/node_parts.hpp"
 #include "messages/mesh/tab.hpp"
+#include "messages/mesh/zap.hpp"
 
 namespace sangam::mesh {
 
@@ -43,13 +44,16 @@ class Node {
     std::shared_ptr<Tab> tab;
     std::string guest;  // Routing id of their lane; empty: not greeted.
     Incarnation incarnation{};
+    std::uint64_t guest_lane = 0;  // The last one greeted of this incarnation, also when it is over.
     std::uint64_t frames_received = 0;
     std::int64_t received = 0, granted = 0;  // Bytes of letters on their lane.
     std::vector<wire::ActorOpened> early;    // Told before our own lane was open.
     Instant heard{};
     std::string last_refusal;  // Of our Hello, so that it is logged once.
+    bool begin_anew = false;   // Our lane, with the next tick.
   };
 
+  void start_thread();
   void run();
   void turn();
   void poll(Instant now);
@@ -57,11 +61,13 @@ class Node {
   void serve(Instant now);
 
   void hear_router(Instant now);
+  void hear_frame(const std::string& id, zmq::message_t& body, Instant now);
   void hear_stranger(const std::string& id, zmq::message_t& body, Instant now);
   void hear_guest(PeerIndex peer, zmq::message_t& body, Instant now);
   void hear_listener(PeerIndex peer, Instant now);
   void hear_monitor(PeerIndex peer);
   void greet(const std::string& id, const wire::Hello& hello, Instant now);
+  void bring_in(PeerIndex peer, const std::string& id, const wire::Hello& hello, Instant now);
   void take(PeerIndex peer, const wire::Body& body, std::int64_t bytes);
   void take_letter(PeerIndex peer, const EnvelopePtr& letter, std::int64_t bytes);
   void take_opened(PeerIndex peer, const wire::ActorOpened& opened);
@@ -71,17 +77,25 @@ class Node {
   void take_welcome(PeerIndex peer, const wire::Welcome& welcome);
 
   void note_presence(PeerIndex peer);
-  void lose(PeerIndex peer, const std::string& why);
+  /// All that was on the way is lost, and both lanes begin anew.
+  void lose(PeerIndex peer, const std::string& why, bool is_answer = false);
+  /// The peer's actors are lost; our lane stays.
+  void part(PeerIndex peer, const std::string& why);
+  void begin_lane(PeerIndex peer, bool is_answer);
+  [[nodiscard]] std::string why_over(const Link& link, const wire::Hello& hello) const;
   void grant(PeerIndex peer);
   void welcome(PeerIndex peer);
+  [[nodiscard]] wire::Decoded<wire::Frame> decode(const zmq::message_t& body) const;
   bool answer(const std::string& id, wire::Body body);
   void count_refusal(const wire::Refusal& refusal, const std::string& from);
-  void count_stranger(const std::string& who, const std::string& why);
+  void refuse_stranger(const std::string& id, const std::string& who, const std::string& why);
+  [[nodiscard]] bool is_from(const NodeName& node, zmq::message_t& body) const;
   [[nodiscard]] std::optional<PeerIndex> peer_named(const NodeName& node) const;
 
   NodeParts parts_;
   Directory& directory_;
   zmq::context_t context_;
+  std::optional<DoorKeeper> door_keeper_;  // With keys.
   zmq::socket_t router_;
   std::vector<std::unique_ptr<Link>> links_;
   std::unordered_map<std::string, PeerIndex> guests_;  // By routing id.

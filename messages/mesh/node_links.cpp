@@ -59,6 +59,7 @@ void Node::take_answer(PeerIndex peer, const wire::Body& body) {
     link.lane.credited(credit->granted_bytes);
   } else if (const auto* bye = std::get_if<wire::Bye>(&body)) {
     if (link.lane.is_open()) return lose(peer, "goodbye: " + bye->why);
+    link.begin_anew = true;
     if (link.last_refusal == bye->why) return;
     link.last_refusal = bye->why;
     parts_.say(LogLevel::error, "mesh.hello_refused", {{"peer", link.lane.peer().node.text()}, {"why", bye->why}});
@@ -96,7 +97,7 @@ void Node::note_presence(PeerIndex peer) {
               {"incarnation", std::to_string(std::uint64_t(link.incarnation))}});
 }
 
-void Node::lose(PeerIndex peer, const std::string& why) {
+void Node::part(PeerIndex peer, const std::string& why) {
   Link& link = *links_[peer];
   const std::string& name = link.lane.peer().node.text();
   if (link.is_present()) {
@@ -108,7 +109,20 @@ void Node::lose(PeerIndex peer, const std::string& why) {
   guests_.erase(link.guest);
   link.guest.clear();
   link.early.clear();
-  link.lane.start(context_, ++lanes_started_);
+  link.lane.drop_held();
+  if (link.lane.is_open()) directory_.open(peer, link.lane);
+}
+
+void Node::lose(PeerIndex peer, const std::string& why, bool is_answer) {
+  part(peer, why);
+  begin_lane(peer, is_answer);
+}
+
+void Node::begin_lane(PeerIndex peer, bool is_answer) {
+  Link& link = *links_[peer];
+  directory_.close(peer, "");  // Its outlet; of its actors none is left.
+  link.begin_anew = false;
+  link.lane.start(context_, ++lanes_started_, is_answer);
 }
 
 void Node::welcome(PeerIndex peer) {

@@ -72,10 +72,16 @@ zmq::socket_t open_router(zmq::context_t& context, const MeshOptions& options) {
   router.set(zmq::sockopt::router_mandatory, true);
   // A lane that reconnects after a half-dead connection gets its answers on the new one.
   router.set(zmq::sockopt::router_handover, true);
+  if (options.keys) {
+    router.set(zmq::sockopt::curve_server, true);
+    router.set(zmq::sockopt::curve_secretkey, options.keys->secret_key);
+    // Without a domain nobody is asked who may enter, and any key would do.
+    router.set(zmq::sockopt::zap_domain, "sangam");
+  }
   return router;
 }
 
-zmq::socket_t open_dealer(zmq::context_t& context, const MeshOptions& options, const Peer&,
+zmq::socket_t open_dealer(zmq::context_t& context, const MeshOptions& options, const Peer& peer,
                           const std::string& routing_id) {
   zmq::socket_t dealer(context, zmq::socket_type::dealer);
   set_common(dealer, options);
@@ -85,6 +91,11 @@ zmq::socket_t open_dealer(zmq::context_t& context, const MeshOptions& options, c
   dealer.set(zmq::sockopt::reconnect_ivl, 50);
   dealer.set(zmq::sockopt::reconnect_ivl_max, 500);
   dealer.set(zmq::sockopt::connect_timeout, 2000);
+  if (options.keys) {
+    dealer.set(zmq::sockopt::curve_serverkey, peer.public_key);
+    dealer.set(zmq::sockopt::curve_publickey, options.keys->public_key);
+    dealer.set(zmq::sockopt::curve_secretkey, options.keys->secret_key);
+  }
   return dealer;
 }
 

@@ -54,21 +54,25 @@ struct Frame {
 
     bye @9 :Bye;
     # The end of a lane.
-
-    bulk @10 :Bulk;
-    # A piece of a stream of bytes; only on the bulk channel.
   }
 }
 
 struct Hello {
-  # Speaker -> listener, first on a lane and again every heartbeat interval until answered. A Hello under a new
-  # routing id ends the speaker's former lane: all that was on it is lost. Loss: repeated.
+  # Speaker -> listener, first on a lane and again every heartbeat interval until answered. A new lane ends the
+  # speaker's former one: all that was on it is lost, and the listener begins its own lane anew as well, unless
+  # this one is an answer already. Loss: repeated.
 
   node @0 :Text;
   # Who speaks; must be in the listener's registry.
 
   incarnation @1 :UInt64;
   # Rises with every start of the node. A lower one than that of a node which is present is refused.
+
+  lane @2 :UInt64;
+  # Counts the speaker's lanes from 1. One that is not above the last is over: it was greeted before.
+
+  isAnswer @3 :Bool;
+  # The lane was begun because the listener had begun one, or had said Bye to one that was not welcomed.
 }
 
 struct Welcome {
@@ -127,23 +131,6 @@ struct Bye {
 
   why @0 :Text;
   # For people.
-}
-
-struct Bulk {
-  # Speaker -> listener on the bulk channel: the pieces of a stream in order, none missing. Credit counts their
-  # bytes. Loss of the lane ends all its streams.
-
-  stream @0 :UInt64;
-  # Chosen by the speaker, unique on this lane.
-
-  offset @1 :UInt64;
-  # Of the first byte within the stream.
-
-  last @2 :Bool;
-  # No piece follows.
-
-  bytes @3 :Data;
-  # At most the chunk size (256 KiB).
 }
 
 # ---- The letter --------------------------------------------------------------------------------------------

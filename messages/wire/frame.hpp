@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "messages/vocabulary/message.hpp"
 
@@ -14,8 +13,10 @@ namespace sangam::wire {
 struct Hello {
   NodeName node;
   Incarnation incarnation{};
+  std::uint64_t lane = 0;
+  bool is_answer = false;
 };
-BOOST_DESCRIBE_STRUCT(Hello, (), (node, incarnation))
+BOOST_DESCRIBE_STRUCT(Hello, (), (node, incarnation, lane, is_answer))
 
 struct Welcome {
   NodeName node;
@@ -51,16 +52,7 @@ struct Bye {
 };
 BOOST_DESCRIBE_STRUCT(Bye, (), (why))
 
-struct Bulk {
-  std::uint64_t stream = 0;
-  std::uint64_t offset = 0;
-  bool last = false;
-  std::vector<std::uint8_t> bytes;
-};
-BOOST_DESCRIBE_STRUCT(Bulk, (), (stream, offset, last, bytes))
-
-using Body =
-    std::variant<EnvelopePtr, Hello, Welcome, Heartbeat, ActorOpened, ActorClosed, Credit, Bye, Bulk>;
+using Body = std::variant<EnvelopePtr, Hello, Welcome, Heartbeat, ActorOpened, ActorClosed, Credit, Bye>;
 
 constexpr std::uint32_t kMagic = 0x53414e47;  // "SANG"
 constexpr std::uint16_t kVersion = 1;

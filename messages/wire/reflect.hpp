@@ -92,10 +92,6 @@ void put_list(Writer to, const Field& field, const std::vector<T>& list) {
   }
 }
 
-inline void put_blob(Writer to, const Field& field, std::span<const std::uint8_t> bytes) {
-  if (!bytes.empty()) to.set(field, capnp::Data::Reader(bytes.data(), bytes.size()));
-}
-
 template <class T>
 void put_union(Writer to, const T& value) {
   const std::vector<Field>& fields = fields_of(to.getSchema(), &value);
@@ -124,9 +120,7 @@ void put(Writer to, const Field& field, const T& value) {
   } else if constexpr (AStruct<T>) {
     put_members(to.init(field).template as<capnp::DynamicStruct>(), value);
   } else if constexpr (AFixedBlob<T>) {
-    if (value != T{}) put_blob(to, field, value);
-  } else if constexpr (ABlob<T>) {
-    put_blob(to, field, value);
+    if (value != T{}) to.set(field, capnp::Data::Reader(value.data(), value.size()));
   } else {
     put_list(to, field, value);
   }
@@ -213,9 +207,6 @@ void take(Reader from, const Field& field, T& value) {
     take_members(from.get(field).template as<capnp::DynamicStruct>(), value);
   } else if constexpr (AFixedBlob<T>) {
     take_fixed_blob(from.get(field).as<capnp::Data>(), value);
-  } else if constexpr (ABlob<T>) {
-    auto bytes = from.get(field).as<capnp::Data>();
-    value.assign(bytes.begin(), bytes.end());
   } else {
     take_list(from, field, value);
   }

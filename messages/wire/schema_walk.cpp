@@ -31,7 +31,7 @@ constexpr Which plain_type() {
   else if constexpr (AnId<T>) return plain_type<std::underlying_type_t<T>>();
   else if constexpr (AQuantity<T> || ADuration<T>) return capnp::schema::Type::INT64;
   else if constexpr (AText<T> || AName<T>) return capnp::schema::Type::TEXT;
-  else if constexpr (AFixedBlob<T> || ABlob<T>) return capnp::schema::Type::DATA;
+  else if constexpr (AFixedBlob<T>) return capnp::schema::Type::DATA;
   else if constexpr (AChoice<T>) return capnp::schema::Type::ENUM;
   else if constexpr (AList<T>) return capnp::schema::Type::LIST;
   else return capnp::schema::Type::STRUCT;
@@ -61,7 +61,7 @@ void walk_type(capnp::Type type, const std::string& where, Problems& problems) {
     problems.push_back(where + ": the schema has another type");
   } else if constexpr (AChoice<T>) {
     walk_enum<T>(type.asEnum(), problems);
-  } else if constexpr (AList<T> && !ABlob<T>) {
+  } else if constexpr (AList<T>) {
     walk_type<typename T::value_type>(type.asList().getElementType(), where + "[]", problems);
   } else if constexpr (AUnion<T>) {
     walk_union(type.asStruct(), static_cast<const T*>(nullptr), problems);

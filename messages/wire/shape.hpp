@@ -49,8 +49,6 @@ concept AShared = kIs<T, std::shared_ptr>;
 template <class T>
 concept AList = kIs<T, std::vector>;
 template <class T>
-concept ABlob = std::is_same_v<T, std::vector<std::uint8_t>>;
-template <class T>
 constexpr bool kIsFixedBlob = false;
 template <std::size_t N>
 constexpr bool kIsFixedBlob<std::array<std::uint8_t, N>> = true;

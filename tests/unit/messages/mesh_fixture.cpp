@@ -56,6 +56,12 @@ std::unique_ptr<Mesh> Registry::open(const std::string& node, std::uint64_t inca
   return open_mesh(options(node, incarnation), ignore_logs()).value();
 }
 
+void Registry::set_key(const std::string& node, const std::string& public_key) {
+  for (Peer& peer : peers_) {
+    if (peer.node.text() == node) peer.public_key = public_key;
+  }
+}
+
 const std::string& Registry::endpoint(const std::string& node) const {
   for (const Peer& peer : peers_) {
     if (peer.node.text() == node) return peer.endpoint;

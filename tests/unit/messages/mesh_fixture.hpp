@@ -1,10 +1,13 @@
 // What the tests of the mesh share: an inbox that can be waited on, short letters, logs that go nowhere.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "messages/mesh/mesh.hpp"
@@ -30,6 +33,23 @@ inline std::uint64_t request_of(const Envelope& letter) {
   return std::uint64_t(std::get<Cancel>(letter.message).request);
 }
 
+/// So that only what a test does can cause a loss, however busy the machine is.
+inline MeshOptions patient(MeshOptions options) {
+  options.heartbeat_timeout = std::chrono::milliseconds(kDeadline) * 2;
+  return options;
+}
+
+/// For counters, which nobody announces.
+template <class Condition>
+[[nodiscard]] bool eventually(Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + kDeadline;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 /// Keeps what arrives: letters, and presence as "+name/incarnation" and "-name/incarnation why". Must outlive
 /// the mesh that it is attached to.
 class Inbox {
@@ -45,10 +65,9 @@ class Inbox {
     std::lock_guard lock(mutex_);
     return presence_;
   }
-  void let_go() {
-    std::vector<EnvelopePtr> gone;
+  [[nodiscard]] std::vector<EnvelopePtr> take_letters() {
     std::lock_guard lock(mutex_);
-    gone.swap(letters_);
+    return std::exchange(letters_, {});
   }
   /// True when `condition(inbox)` came true before the deadline; asked whenever something arrives.
   template <class Condition>
@@ -83,6 +102,31 @@ class Inbox {
   std::vector<std::string> presence_;
 };
 
+/// Keeps a mesh's log, event by event.
+class Log {
+ public:
+  LogSink sink() {
+    return [this](const LogLine& line) {
+      std::lock_guard lock(mutex_);
+      lines_.push_back(line.event);
+      for (const auto& [name, value] : line.fields) lines_.back() += " " + name + "=" + value;
+      changed_.notify_all();
+    };
+  }
+  /// Waits for a line that begins like this.
+  [[nodiscard]] bool wait(const std::string& beginning) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, [&] {
+      return std::any_of(lines_.begin(), lines_.end(), [&](auto& line) { return line.starts_with(beginning); });
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
 /// Nodes that know each other by name, at paths of a directory of their own or at free ports of this host.
 class Registry {
  public:
@@ -95,6 +139,7 @@ class Registry {
   /// Short heartbeats, so that tests of loss are short; the ratio is that of the defaults.
   [[nodiscard]] MeshOptions options(const std::string& node, std::uint64_t incarnation = 1) const;
   [[nodiscard]] std::unique_ptr<Mesh> open(const std::string& node, std::uint64_t incarnation = 1) const;
+  void set_key(const std::string& node, const std::string& public_key);
   [[nodiscard]] const std::string& endpoint(const std::string& node) const;
 
  private:
