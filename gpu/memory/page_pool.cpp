@@ -58,6 +58,11 @@ Error from_system(const PagePoolOptions& options, const char* call, int code) {
                                               "; make the pool smaller");
 }
 
+Error close_after(int file, Error error) {
+  close(file);
+  return error;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PagePool>> PagePool::create(PagePoolOptions options) {
@@ -67,19 +72,19 @@ Result<std::unique_ptr<PagePool>> PagePool::create(PagePoolOptions options) {
 
   const int file = memfd_create("sangam-pages", MFD_CLOEXEC);
   if (file < 0) return from_system(options, "memfd_create", errno);
-  if (const int code = posix_fallocate(file, 0, off_t(bytes)); code != 0) {
-    close(file);
-    return from_system(options, "posix_fallocate", code);
-  }
+  if (ftruncate(file, off_t(bytes)) != 0) return close_after(file, from_system(options, "ftruncate", errno));
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (base == MAP_FAILED) {
-    const int code = errno;
-    close(file);
-    return from_system(options, "mmap", code);
-  }
-  (void)madvise(base, bytes, MADV_HUGEPAGE);  // advice: a kernel that cannot follow it serves as well
+  if (base == MAP_FAILED) return close_after(file, from_system(options, "mmap", errno));
   const PageArena arena{static_cast<std::byte*>(base), std::size_t(options.page.count())};
-  return std::unique_ptr<PagePool>(new PagePool(file, arena, total));
+  auto pool = std::unique_ptr<PagePool>(new PagePool(file, arena, total));
+
+  (void)madvise(base, bytes, MADV_HUGEPAGE);  // advice: a kernel that cannot follow it serves as well
+  // Through the mapping, so that huge pages are used; a kernel before 5.14 does not know this call.
+  if (madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return pool;
+  if (errno != EINVAL) return from_system(options, "madvise", errno);
+  if (const int code = posix_fallocate(file, 0, off_t(bytes)); code != 0)
+    return from_system(options, "posix_fallocate", code);
+  return pool;
 }
 
 PagePool::PagePool(int file, PageArena arena, Pages total) : file_(file), arena_(arena), pages_(total) {}

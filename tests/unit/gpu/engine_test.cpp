@@ -28,8 +28,7 @@ class Bench {
   };
 
   explicit Bench(EngineOptions options, std::int64_t pages = 64)
-      : pool_(std::move(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value())),
-        engine_(options, *pool_) {}
+      : pool_(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value()), engine_(options, *pool_) {}
 
   void load(const ModelId& name, ScriptedModel::Script script) {
     REQUIRE(engine_.load(name, {{}, std::make_unique<ScriptedModel>(script, &steps_)}));

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kPage = 4096;
 
 std::unique_ptr<PagePool> pool_of(std::int64_t pages) {
-  return std::move(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value());
+  return PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value();
 }
 
 /// Owns bytes and shows them as a tensor of i8.

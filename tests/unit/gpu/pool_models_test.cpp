@@ -25,7 +25,7 @@ struct Device {
   Device(EngineOptions options, std::int64_t kv_pages, const std::vector<ModelId>& models)
       : engine(options, *pool) {
     for (const ModelId& model : models)
-      REQUIRE(engine.load(model, std::move(load_folder(folder_of(model), segments, *ops).value().loaded)));
+      REQUIRE(engine.load(model, load_folder(folder_of(model), segments, *ops).value().loaded));
     REQUIRE(pool->pages().take_extent(pool->pages().free() - Pages{kv_pages}).has_value());
   }
 
@@ -53,8 +53,8 @@ struct Device {
     return told;
   }
 
-  std::unique_ptr<Ops> ops = std::move(make_cpu_ops({.threads = 1}).value());
-  std::unique_ptr<PagePool> pool = std::move(PagePool::create({Bytes{32 << 20}, Bytes{16384}}).value());
+  std::unique_ptr<Ops> ops = make_cpu_ops({.threads = 1}).value();
+  std::unique_ptr<PagePool> pool = PagePool::create({Bytes{32 << 20}, Bytes{16384}}).value();
   SegmentStore segments{*pool};
   Engine engine;
 };
@@ -159,8 +159,8 @@ TEST_CASE("real models give the same bits alone, in a batch, in any chunks, pree
 }
 
 TEST_CASE("models that have tensors in common keep them once, and the pool is empty after the last") {
-  const auto ops = std::move(make_cpu_ops({.threads = 1}).value());
-  const auto pool = std::move(PagePool::create({Bytes{16 << 20}, Bytes{16384}}).value());
+  const auto ops = make_cpu_ops({.threads = 1}).value();
+  const auto pool = PagePool::create({Bytes{16 << 20}, Bytes{16384}}).value();
   SegmentStore segments(*pool);
   {
     const auto first = load_folder(folder_of(ModelId("A-base")), segments, *ops);
@@ -180,8 +180,8 @@ TEST_CASE("models that have tensors in common keep them once, and the pool is em
 }
 
 TEST_CASE("a folder that is not a model is refused and leaves the pool as it was") {
-  const auto ops = std::move(make_cpu_ops({.threads = 1}).value());
-  const auto pool = std::move(PagePool::create({Bytes{1 << 20}, Bytes{16384}}).value());
+  const auto ops = make_cpu_ops({.threads = 1}).value();
+  const auto pool = PagePool::create({Bytes{1 << 20}, Bytes{16384}}).value();
   SegmentStore segments(*pool);
   const auto missing = load_folder(folder_of(ModelId("no-such")), segments, *ops);
   REQUIRE_FALSE(missing);
