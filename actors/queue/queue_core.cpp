@@ -45,8 +45,6 @@ void QueueCore::start(Instant now, Outbox& out) {
   out.set_timer(kStatus, now + options_.status_every);
 }
 
-// --- A request comes ---
-
 void QueueCore::on(const Submit& submit, Instant now, Outbox& out) {
   const auto known = entries_.find(submit.request);
   if (known != entries_.end()) {
@@ -131,8 +129,6 @@ void QueueCore::leave_waiting(Entry& entry, Instant now) {
   set_alarm(entry, kNever);
 }
 
-// --- It runs ---
-
 void QueueCore::on(const Dispatch& dispatch, Instant now, Outbox& out) {
   Entry* entry = waiting(dispatch.request);
   if (!entry) {
@@ -155,9 +151,8 @@ void QueueCore::on(const Dispatch& dispatch, Instant now, Outbox& out) {
 }
 
 void QueueCore::announce_held_back(Instant now, Outbox& out) {
-  for (const RequestId request : std::exchange(held_back_, {})) {
+  for (const RequestId request : std::exchange(held_back_, {}))
     if (const Entry* entry = waiting(request)) announce(*entry, now, out);
-  }
 }
 
 void QueueCore::run(Entry& entry, const Dispatch& dispatch, Instant now, Outbox& out) {
@@ -206,8 +201,6 @@ void QueueCore::interrupt(Entry& entry, const std::string& why, Instant now, Out
           {{"model", options_.model.text()}, {"worker", entry.worker.text()}, {"why", why}});
   out.send(submit.tokens_to, Interrupted{submit.request, submit.attempt, why});
 }
-
-// --- It ends without running ---
 
 void QueueCore::on(const Cancel& message, Instant now, Outbox& out) {
   const auto found = entries_.find(message.request);
@@ -305,8 +298,6 @@ void QueueCore::forget(Entry& entry, Tokens used) {
   entries_.erase(request);
 }
 
-// --- Others come and go ---
-
 void QueueCore::on(const ActorFound& found, Instant now, Outbox& out) {
   present_.insert(found.actor);
   announce_held_back(now, out);
@@ -347,8 +338,6 @@ void QueueCore::wake(Timer timer, Instant now, Outbox& out) {
   }
   conclude(now, out);
 }
-
-// --- Books ---
 
 QueueCore::Entry* QueueCore::waiting(RequestId request) {
   const auto found = entries_.find(request);

@@ -88,16 +88,18 @@ TEST_CASE("a request that arrives after the loss of its gateway is never execute
   CHECK(desk.only<Withdrawn>(kScheduler).request == RequestId(1));
 }
 
-TEST_CASE("a dispatch to a worker that is gone is undone, and the request goes on waiting") {
+TEST_CASE("a dispatch to a worker that is not there is undone, and announced anew when an actor appears") {
   Desk desk;
   desk.tell(0, submit(1));
   desk.tell(1, lost(kWorker));
   desk.tell(2, dispatch(1, 1, kWorker));
-  CHECK(desk.said<Run>().empty());
-  REQUIRE(desk.out.letters.size() == 2);
+  REQUIRE(desk.out.letters.size() == 1);
   CHECK(std::holds_alternative<Withdrawn>(desk.out.letters[0].message));
-  CHECK(std::holds_alternative<Enqueued>(desk.out.letters[1].message));
-  desk.tell(3, dispatch(1, 1, kOtherWorker));
+  desk.tell(3, found(kWorker));
+  CHECK(desk.only<Enqueued>(kScheduler).request == RequestId(1));
+  desk.tell(4, found(kOtherGateway));
+  CHECK(desk.said<Enqueued>().empty());
+  desk.tell(5, dispatch(1, 1, kOtherWorker));
   CHECK(desk.said<Run>(kOtherWorker).size() == 1);
 }
 
