@@ -28,9 +28,11 @@ ChoiceText::Released ChoiceText::push(TokenId token, const PositionLogprobs* log
 
 ChoiceText::Released ChoiceText::finish() {
   Released released;
+  if (stopped_) return released;
   search(stream_->finish(), released);
-  if (!released.stopped) release(pending_.size(), released);
-  release_pieces(!released.stopped, released);
+  if (stopped_) return released;
+  release(pending_.size(), released);
+  release_pieces(true, released);
   return released;
 }
 
@@ -45,7 +47,7 @@ void ChoiceText::search(std::string_view fresh, Released& released) {
     if (const std::size_t length = stops_.push(byte)) {
       release(pending_.size() - length, released);
       pending_.clear();
-      released.stopped = true;
+      stopped_ = released.stopped = true;
       return;
     }
   }

@@ -45,6 +45,7 @@ class ChoiceText {
   std::int64_t tokens_ = 0;
   std::string pending_;          ///< Decoded, not yet released.
   std::size_t released_ = 0;     ///< Bytes given out.
+  bool stopped_ = false;  ///< A stop string was met: nothing follows.
   std::int64_t code_points_ = 0; ///< Decoded so far.
   std::deque<Waiting> waiting_;
 };

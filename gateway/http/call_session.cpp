@@ -2,9 +2,11 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
 
 #include "gateway/http/http_session.hpp"
 
@@ -20,19 +22,22 @@ ApiError broken_promise(const std::exception& e) {
   return ApiError{ErrorCode::internal, std::string("The request could not be prepared: ") + e.what(), "", Millis{0}};
 }
 
-/// Runs `work` in the pool and comes back to this coroutine's thread with its result.
-template <class Work>
-net::awaitable<ApiResult<PreparedCall>> in_pool(net::thread_pool& pool, Work work) {
-  auto back = co_await net::this_coro::executor;
-  co_return co_await net::async_initiate<const net::use_awaitable_t<>, void(ApiResult<PreparedCall>)>(
-      [&pool, back, work](auto handler) mutable {
-        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-        net::post(pool, [back, work, shared, guard = net::make_work_guard(back)]() mutable {
-          auto result = std::make_shared<ApiResult<PreparedCall>>(work());
-          net::post(back, [shared, result]() mutable { (*shared)(std::move(*result)); });
-        });
-      },
-      net::use_awaitable);
+/// What the pool is asked for, and where it leaves the result. A waiting coroutine holds no closure: g++ 12
+/// destroys one twice that is made inside an awaited expression.
+struct PoolErrand {
+  PoolErrand(net::any_io_executor home, std::function<ApiResult<PreparedCall>()> errand)
+      : work(std::move(errand)), done(std::move(home), net::steady_timer::time_point::max()) {}
+
+  std::function<ApiResult<PreparedCall>()> work;
+  std::optional<ApiResult<PreparedCall>> result;
+  net::steady_timer done;  ///< Cancelled on its own executor when the result is there.
+};
+
+void send_to_pool(net::thread_pool& pool, const std::shared_ptr<PoolErrand>& errand) {
+  net::post(pool, [errand, guard = net::make_work_guard(errand->done.get_executor())] {
+    errand->result.emplace(errand->work());
+    net::post(errand->done.get_executor(), [errand] { errand->done.cancel(); });
+  });
 }
 
 /// However a delivery ends, the mesh does not go on working for nobody.
@@ -57,7 +62,7 @@ std::string chunked(std::string_view piece) {
 }  // namespace
 
 net::awaitable<ApiResult<PreparedCall>> HttpSession::prepare(Exchange& exchange, TextEndpoint endpoint) {
-  const auto work = [this, &exchange, endpoint,
+  std::function<ApiResult<PreparedCall>()> work = [this, &exchange, endpoint,
                      ticket = house_.desk.ticket(exchange.request, exchange.id, house_.random())] {
     try {
       return house_.desk.prepare(exchange.request, endpoint, ticket);
@@ -72,9 +77,12 @@ net::awaitable<ApiResult<PreparedCall>> HttpSession::prepare(Exchange& exchange,
                        std::to_string(limits.preparations_max) + "); try again.", "", Millis{1000}};
   }
   ++house_.preparing;
-  auto prepared = co_await in_pool(house_.pool, work);
+  const auto errand = std::make_shared<PoolErrand>(stream_.get_executor(), std::move(work));
+  send_to_pool(house_.pool, errand);
+  error_code cancelled;
+  co_await errand->done.async_wait(net::redirect_error(net::use_awaitable, cancelled));
   --house_.preparing;
-  co_return prepared;
+  co_return std::move(*errand->result);
 }
 
 net::awaitable<bool> HttpSession::generate(Exchange& exchange, TextEndpoint endpoint) {

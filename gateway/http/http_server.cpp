@@ -3,6 +3,8 @@
 
 #include <netinet/tcp.h>
 
+#include <charconv>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -26,12 +28,18 @@ Result<tcp::endpoint> endpoint_of(net::io_context& io, const std::string& addres
   if (colon == address.npos) {
     return make_error(ErrorCode::invalid_input, "the address '" + address + "' has no port; write HOST:PORT, as 127.0.0.1:8000");
   }
+  std::uint16_t port = 0;  // The resolver would take 99999 and wrap it.
+  const char* const end = address.data() + address.size();
+  const auto parsed = std::from_chars(address.data() + colon + 1, end, port);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) {
+    return make_error(ErrorCode::invalid_input, "the port of '" + address + "' is no number from 0 to 65535");
+  }
   std::string host = address.substr(0, colon);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   if (host.empty()) host = "0.0.0.0";
   error_code error;
   tcp::resolver resolver(io);
-  const auto found = resolver.resolve(host, address.substr(colon + 1), tcp::resolver::numeric_service, error);
+  const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::numeric_service, error);
   if (error || found.empty()) {
     return make_error(ErrorCode::invalid_input, "the address '" + address + "' cannot be used: " + error.message());
   }

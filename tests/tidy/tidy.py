@@ -263,6 +263,8 @@ def typed_todos(tree):
 
 def no_strange_paths(tree):
     for path, text in tree.files.items():
+        if path == '.ci/run':
+            continue  # Written for that place.
         for match in STRANGE_PATHS.finditer(text):
             yield path, text.count('\n', 0, match.start()) + 1, f'`{match.group()}` is no path of this project', 'name a path in the tree'
 

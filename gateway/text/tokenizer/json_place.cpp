@@ -45,11 +45,14 @@ JsonPlace JsonPlace::at(std::string_view key) const {
   return *std::move(found);
 }
 
+JsonPlace JsonPlace::item(std::size_t index) const {
+  return JsonPlace(array()[index], path_ + "[" + std::to_string(index) + "]");
+}
+
 std::vector<JsonPlace> JsonPlace::items() const {
   std::vector<JsonPlace> places;
   places.reserve(array().size());
-  for (const auto& item : array())
-    places.emplace_back(item, path_ + "[" + std::to_string(places.size()) + "]");
+  for (std::size_t i = 0; i < array().size(); ++i) places.push_back(item(i));
   return places;
 }
 

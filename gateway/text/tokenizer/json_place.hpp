@@ -25,6 +25,8 @@ class JsonPlace {
   /// Nothing where the key is absent or null.
   [[nodiscard]] std::optional<JsonPlace> find(std::string_view key) const;
   [[nodiscard]] std::vector<JsonPlace> items() const;
+  /// The item of an array that has it.
+  [[nodiscard]] JsonPlace item(std::size_t index) const;
 
   [[nodiscard]] std::string string() const;
   [[nodiscard]] bool boolean() const;

@@ -47,10 +47,25 @@ std::pair<std::string, std::string> read_merge(const JsonPlace& place) {
   return {parts[0].string(), parts[1].string()};
 }
 
+/// What nearly all of the hundreds of thousands are: read without noting where each stands.
+std::optional<std::pair<std::string, std::string>> read_plain_merge(const boost::json::value& merge) {
+  const boost::json::array* parts = merge.if_array();
+  if (parts == nullptr || parts->size() != 2) return std::nullopt;
+  const boost::json::string* left = parts->front().if_string();
+  const boost::json::string* right = parts->back().if_string();
+  if (left == nullptr || right == nullptr) return std::nullopt;
+  return std::pair(std::string(left->data(), left->size()), std::string(right->data(), right->size()));
+}
+
 std::vector<std::pair<std::string, std::string>> read_merges(const JsonPlace& place) {
   std::vector<std::pair<std::string, std::string>> merges;
   merges.reserve(place.array().size());
-  for (const JsonPlace& item : place.items()) {
+  for (std::size_t i = 0; i < place.array().size(); ++i) {
+    if (auto merge = read_plain_merge(place.array()[i])) {
+      merges.push_back(*std::move(merge));
+      continue;
+    }
+    const JsonPlace item = place.item(i);
     if (item.is_string() && item.string().starts_with("#version")) continue;
     merges.push_back(read_merge(item));
   }

@@ -48,7 +48,7 @@ class RawClient {
   RawReply reply(bool has_body = true) {
     RawReply reply = head();
     if (!has_body || reply.status == 204 || reply.status == 100) return reply.whole = true, reply;
-    if (reply.headers["transfer-encoding"] == "chunked") {
+    if (reply.headers.contains("transfer-encoding")) {
       while (next_chunk(reply)) {}
     } else if (reply.headers.contains("content-length")) {
       const std::size_t size = std::stoul(reply.headers["content-length"]);
