@@ -1,4 +1,5 @@
-// What the wire costs: encoding, decoding, and one actor's answer to another, within a process and between two.
+// What the wire costs: encoding, decoding, and one actor's answer to another, within a process and between
+// two.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -254,8 +255,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   const std::string path = "ipc://" + directory;
-  report.row({"raw ZeroMQ round trip p50", raw_round_trip(path + "/raw", 0.5), "us", "DEALER to DEALER, 192 bytes",
-              "", true});
+  report.row({"raw ZeroMQ round trip p50", raw_round_trip(path + "/raw", 0.5), "us",
+              "DEALER to DEALER, 192 bytes", "", true});
   measure_wire(report, "ipc", {{NodeName("a"), path + "/a", {}}, {NodeName("b"), path + "/b", {}}});
   measure_wire(report, "tcp", {{NodeName("a"), free_endpoint(), {}}, {NodeName("b"), free_endpoint(), {}}});
   std::filesystem::remove_all(directory);

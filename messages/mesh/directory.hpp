@@ -1,5 +1,5 @@
-// Who is where. Delivers to actors of this process at once and hands letters for others to their peer's outlet;
-// tells every local actor who comes and goes.
+// Who is where. Delivers to actors of this process at once and hands letters for others to their peer's
+// outlet; tells every local actor who comes and goes.
 #pragma once
 
 #include <atomic>

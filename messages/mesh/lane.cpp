@@ -7,7 +7,9 @@
 
 namespace sangam::mesh {
 
-void Lane::letter(const EnvelopePtr& letter) { push(letter, true); }
+void Lane::letter(const EnvelopePtr& letter) {
+  push(letter, true);
+}
 
 void Lane::opened(const ActorName& actor, Incarnation incarnation) {
   push(wire::ActorOpened{actor, incarnation}, false);
@@ -22,7 +24,8 @@ void Lane::push(wire::Body body, bool is_letter) {
   if (!frame) {
     ++parts_.tally->letters_refused;
     parts_.say(LogLevel::error, "mesh.letter_refused",
-               {{"to", peer_.node.text()}, {"fault", std::string(name_of(frame.error().fault))},
+               {{"to", peer_.node.text()},
+                {"fault", std::string(name_of(frame.error().fault))},
                 {"why", frame.error().why}});
     return;
   }
@@ -61,8 +64,8 @@ void Lane::start(zmq::context_t& context, std::uint64_t number, bool is_answer) 
   number_ = number;
   is_answer_ = is_answer;
   const MeshOptions& options = parts_.options;
-  const std::string id = options.node.text() + "#" + std::to_string(std::uint64_t(options.incarnation)) + "#" +
-                         std::to_string(number);
+  const std::string id = options.node.text() + "#" + std::to_string(std::uint64_t(options.incarnation)) +
+                         "#" + std::to_string(number);
   close_sockets();
   dealer_ = open_dealer(context, options, peer_, id);
   monitor_ = open_monitor(context, dealer_, "inproc://monitor/" + std::to_string(number));
@@ -75,7 +78,8 @@ void Lane::start(zmq::context_t& context, std::uint64_t number, bool is_answer) 
 }
 
 void Lane::finish(const std::string& why) {
-  if (is_open()) [[maybe_unused]] const bool said = say(wire::Bye{why});
+  if (is_open()) [[maybe_unused]]
+    const bool said = say(wire::Bye{why});
   dealer_.set(zmq::sockopt::linger, 200);
   close_sockets();
 }

@@ -13,8 +13,8 @@
 
 namespace sangam::mesh {
 
-/// The Outlet side is called by any thread, everything else by the node's thread. A lane that lost anything is
-/// not mended: it starts anew under another routing id, and both ends treat what was on the way as lost.
+/// The Outlet side is called by any thread, everything else by the node's thread. A lane that lost anything
+/// is not mended: it starts anew under another routing id, and both ends treat what was on the way as lost.
 class Lane final : public Outlet {
  public:
   Lane(NodeParts& parts, Peer peer) : parts_(parts), peer_(std::move(peer)) {}

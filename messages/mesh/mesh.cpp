@@ -42,7 +42,9 @@ class OneMesh final : public Mesh {
 };
 
 Result<void> check(const MeshOptions& options) {
-  auto wrong = [](std::string why) { return make_error(ErrorCode::invalid_input, "mesh: " + std::move(why)); };
+  auto wrong = [](std::string why) {
+    return make_error(ErrorCode::invalid_input, "mesh: " + std::move(why));
+  };
   const std::string& name = options.node.text();
   if (name.empty() || name.size() > kNodeNameMax) {
     return wrong("node name \"" + name + "\" must have 1 to " + std::to_string(kNodeNameMax) + " bytes");
@@ -59,7 +61,8 @@ Result<void> check(const MeshOptions& options) {
   for (const Peer& peer : options.peers) {
     if (peer.node.empty() || peer.endpoint.empty()) return wrong("a peer needs a name and an endpoint");
     if (options.keys && peer.public_key.size() != mesh::kKeySize) {
-      return wrong("peer " + peer.node.text() + " has no public key of 40 characters, but this node has keys");
+      return wrong("peer " + peer.node.text() +
+                   " has no public key of 40 characters, but this node has keys");
     }
     if (!names.insert(peer.node).second) return wrong("peer " + peer.node.text() + " is listed twice");
   }
@@ -74,7 +77,8 @@ Result<std::unique_ptr<Mesh>> open_mesh(MeshOptions options, LogSink log) {
     if (auto checked = check(options); !checked) return checked.error();
     const auto mismatches = wire::schema_mismatches();
     SANGAM_ASSERT(mismatches.empty(), mismatches.front());
-    if (auto started = mesh->start_node({std::move(options), std::move(log)}); !started) return started.error();
+    if (auto started = mesh->start_node({std::move(options), std::move(log)}); !started)
+      return started.error();
   }
   return std::unique_ptr<Mesh>(std::move(mesh));
 }

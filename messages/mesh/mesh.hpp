@@ -23,7 +23,7 @@ struct Peer {
   std::string public_key;  ///< Z85, 40 characters; empty where the mesh has no keys.
 };
 
-/// CURVE, Z85 of 40 characters each; `sangam keys` or `zmq_curve_keypair` makes a pair.
+/// CURVE, Z85 of 40 characters each; `zmq_curve_keypair` makes a pair.
 struct MeshKeys {
   std::string public_key;
   std::string secret_key;
@@ -53,7 +53,7 @@ struct MeshCounters {
   std::uint64_t frames_in = 0, bytes_in = 0;
   std::uint64_t frames_out = 0, bytes_out = 0;
   std::array<std::uint64_t, wire::kFaults> refused{};  ///< Frames from others, by wire::Fault.
-  std::uint64_t strangers = 0;    ///< Frames of nodes that are not listed, or of lanes that are over.
+  std::uint64_t strangers = 0;  ///< Frames of nodes that are not listed, or of lanes that are over.
   std::uint64_t peers_found = 0;
   std::uint64_t peers_lost = 0;
   std::uint64_t peers_now = 0;

@@ -168,7 +168,8 @@ void Node::hear_stranger(const std::string& id, zmq::message_t& body, Instant no
   const auto* hello = std::get_if<wire::Hello>(&frame->body);
   // Without a Hello it is a lane that we gave up, or that spoke with our predecessor: it must start anew.
   if (hello == nullptr) return refuse_stranger(id, id, "this lane was not greeted");
-  if (!is_from(hello->node, body)) return refuse_stranger(id, hello->node.text(), "the key is not this node's");
+  if (!is_from(hello->node, body))
+    return refuse_stranger(id, hello->node.text(), "the key is not this node's");
   greet(id, *hello, now);
 }
 
@@ -176,7 +177,8 @@ void Node::greet(const std::string& id, const wire::Hello& hello, Instant now) {
   const std::string& name = hello.node.text();
   const auto peer = peer_named(hello.node);
   if (!peer) {
-    return refuse_stranger(id, name, "node " + name + " is not in the registry of " + parts_.options.node.text());
+    return refuse_stranger(id, name,
+                           "node " + name + " is not in the registry of " + parts_.options.node.text());
   }
   Link& link = *links_[*peer];
   if (std::string why = why_over(link, hello); !why.empty()) return refuse_stranger(id, name, why);
@@ -277,7 +279,9 @@ bool Node::answer(const std::string& id, wire::Body body) {
 void Node::count_refusal(const wire::Refusal& refusal, const std::string& from) {
   const std::uint64_t times = ++parts_.tally->refused[std::size_t(refusal.fault)];
   parts_.say_rarely(times, "mesh.frame_refused",
-                    {{"fault", std::string(wire::name_of(refusal.fault))}, {"from", from}, {"why", refusal.why},
+                    {{"fault", std::string(wire::name_of(refusal.fault))},
+                     {"from", from},
+                     {"why", refusal.why},
                      {"times", std::to_string(times)}});
 }
 

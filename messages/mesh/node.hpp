@@ -1,5 +1,5 @@
-// One thread that owns the sockets of this process: it greets peers, carries letters both ways, and notices who
-// is gone.
+// One thread that owns the sockets of this process: it greets peers, carries letters both ways, and notices
+// who is gone.
 #pragma once
 
 #include <atomic>
@@ -35,8 +35,7 @@ class Node {
  private:
   struct Link {
     Link(NodeParts& parts, const Peer& peer)
-        : lane(parts, peer),
-          tab(std::make_shared<Tab>(parts.options.window, parts.wake, parts.tally)) {}
+        : lane(parts, peer), tab(std::make_shared<Tab>(parts.options.window, parts.wake, parts.tally)) {}
     [[nodiscard]] bool has_guest() const { return !guest.empty(); }
     [[nodiscard]] bool is_present() const { return has_guest() && lane.is_open(); }
 

@@ -15,7 +15,8 @@ void Node::take(PeerIndex peer, const wire::Body& body, std::int64_t bytes) {
   if (const auto* closed = std::get_if<wire::ActorClosed>(&body)) return take_closed(peer, *closed);
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&body)) return take_heartbeat(peer, *heartbeat);
   if (const auto* bye = std::get_if<wire::Bye>(&body)) return lose(peer, "goodbye: " + bye->why);
-  count_refusal({wire::Fault::invalid_value, "a speaker has no such frame"}, links_[peer]->lane.peer().node.text());
+  count_refusal({wire::Fault::invalid_value, "a speaker has no such frame"},
+                links_[peer]->lane.peer().node.text());
 }
 
 void Node::take_letter(PeerIndex peer, const EnvelopePtr& letter, std::int64_t bytes) {
@@ -62,7 +63,8 @@ void Node::take_answer(PeerIndex peer, const wire::Body& body) {
     link.begin_anew = true;
     if (link.last_refusal == bye->why) return;
     link.last_refusal = bye->why;
-    parts_.say(LogLevel::error, "mesh.hello_refused", {{"peer", link.lane.peer().node.text()}, {"why", bye->why}});
+    parts_.say(LogLevel::error, "mesh.hello_refused",
+               {{"peer", link.lane.peer().node.text()}, {"why", bye->why}});
   } else {
     count_refusal({wire::Fault::invalid_value, "a listener has no such frame"}, link.lane.peer().node.text());
   }

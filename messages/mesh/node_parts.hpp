@@ -1,4 +1,5 @@
-// What a node and its lanes share: options, counts, the bell, and a log that a flood of bad frames cannot fill.
+// What a node and its lanes share: options, counts, the bell, and a log that a flood of bad frames cannot
+// fill.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,8 @@ struct NodeParts {
   void say(LogLevel level, std::string_view event, Outbox::Fields fields) const {
     if (log) log(LogLine{level, std::string(event), {fields.begin(), fields.end()}});
   }
-  /// For what strangers can cause at will: says it at the 1st, 2nd, 4th, 8th... time. `times` is the new count.
+  /// For what strangers can cause at will: says it at the 1st, 2nd, 4th, 8th... time. `times` is the new
+  /// count.
   void say_rarely(std::uint64_t times, std::string_view event, Outbox::Fields fields) const {
     if (std::has_single_bit(times)) say(LogLevel::warning, event, fields);
   }

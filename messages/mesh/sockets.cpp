@@ -13,8 +13,8 @@
 namespace sangam::mesh {
 namespace {
 
-// ZMQ_ZERO_COPY_RECV, hidden behind the draft API but accepted: frames of 40 to 8000 bytes would otherwise lie
-// unaligned in the receive buffer and keep all 8 KiB of it alive.
+// ZMQ_ZERO_COPY_RECV, hidden behind the draft API but accepted: frames of 40 to 8000 bytes would otherwise
+// lie unaligned in the receive buffer and keep all 8 KiB of it alive.
 constexpr int kZeroCopyRecv = 10;
 // Frames, not bytes: the credit bounds the bytes, this only the part of them inside ZeroMQ.
 constexpr int kHighWaterMark = 10000;
@@ -23,8 +23,8 @@ void set_common(zmq::socket_t& socket, const MeshOptions& options) {
   socket.set(zmq::sockopt::linger, 0);
   socket.set(zmq::sockopt::sndhwm, kHighWaterMark);
   socket.set(zmq::sockopt::rcvhwm, kHighWaterMark);
-  // Twice what we accept: a frame that is a little too large is counted and refused with a reason, and only an
-  // absurd one costs its sender the connection.
+  // Twice what we accept: a frame that is a little too large is counted and refused with a reason, and only
+  // an absurd one costs its sender the connection.
   socket.set(zmq::sockopt::maxmsgsize, 2 * options.frame_max.count());
   socket.set(zmq::sockopt::handshake_ivl, int(options.heartbeat_timeout.count()));
 }
@@ -43,9 +43,9 @@ bool somebody_listens(const std::string& path) {
 
 Result<void> clear_path(const std::string& path) {
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return make_error(ErrorCode::invalid_input,
-                      "ipc path bytes=" + std::to_string(path.size()) + " limit=" +
-                          std::to_string(sizeof(sockaddr_un::sun_path) - 1) + ": " + path + "; use a shorter one");
+    return make_error(ErrorCode::invalid_input, "ipc path bytes=" + std::to_string(path.size()) + " limit=" +
+                                                    std::to_string(sizeof(sockaddr_un::sun_path) - 1) + ": " +
+                                                    path + "; use a shorter one");
   }
   if (::access(path.c_str(), F_OK) != 0) return {};
   if (somebody_listens(path)) {

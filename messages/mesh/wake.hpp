@@ -14,7 +14,9 @@ namespace sangam::mesh {
 /// An eventfd that is written once until it is cleared, however often it rings.
 class Wake {
  public:
-  Wake() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) { SANGAM_ASSERT(fd_ >= 0, "no file descriptor left"); }
+  Wake() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    SANGAM_ASSERT(fd_ >= 0, "no file descriptor left");
+  }
   ~Wake() { ::close(fd_); }
   Wake(const Wake&) = delete;
   Wake& operator=(const Wake&) = delete;

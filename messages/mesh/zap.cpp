@@ -46,7 +46,8 @@ DoorKeeper::DoorKeeper(zmq::context_t& context, const std::vector<Peer>& peers)
 void DoorKeeper::answer() {
   for (auto request = receive(socket_); !request.empty(); request = receive(socket_)) {
     auto node = nodes_by_key_.end();
-    if (request.size() == kFrames && request[kMechanism] == "CURVE") node = nodes_by_key_.find(z85(request[kKey]));
+    if (request.size() == kFrames && request[kMechanism] == "CURVE")
+      node = nodes_by_key_.find(z85(request[kKey]));
     const bool known = node != nodes_by_key_.end();
     const std::array<std::string, 6> reply = {request[kVersion],
                                               request.size() > kRequest ? request[kRequest] : std::string(),

@@ -3,9 +3,9 @@
 
 #include <cstring>
 
+#include "mesh.capnp.h"
 #include "messages/wire/check.hpp"
 #include "messages/wire/reflect.hpp"
-#include "mesh.capnp.h"
 
 namespace sangam::wire {
 namespace {
@@ -14,7 +14,9 @@ constexpr std::size_t kWord = sizeof(capnp::word);
 constexpr unsigned kSegmentsMax = 64;
 constexpr unsigned kNestingMax = 16;
 
-capnp::StructSchema frame_schema() { return capnp::Schema::from<schema::Frame>(); }
+capnp::StructSchema frame_schema() {
+  return capnp::Schema::from<schema::Frame>();
+}
 
 /// Bounds that hold for one message and not for all of a type.
 std::string wrong_with_frame(const Frame& frame) {
@@ -40,7 +42,8 @@ Refusal oversized(std::size_t bytes, Bytes frame_max) {
 void check_header(std::span<const std::byte> bytes, Bytes frame_max) {
   if (std::int64_t(bytes.size()) > frame_max.count()) throw Nonsense{oversized(bytes.size(), frame_max)};
   if (bytes.size() < 2 * kWord || bytes.size() % kWord != 0) {
-    throw Nonsense{{Fault::truncated, "frame bytes=" + std::to_string(bytes.size()) + " are not whole words"}};
+    throw Nonsense{
+        {Fault::truncated, "frame bytes=" + std::to_string(bytes.size()) + " are not whole words"}};
   }
   std::uint32_t last_segment = 0;
   std::memcpy(&last_segment, bytes.data(), sizeof last_segment);
@@ -72,9 +75,9 @@ Frame read_frame(kj::ArrayPtr<const capnp::word> words) {
   take(root, fields[0], frame.magic);
   take(root, fields[1], frame.version);
   if (frame.magic != kMagic || frame.version != kVersion) {
-    throw Nonsense{{Fault::unknown_version, "frame magic=" + std::to_string(frame.magic) + " version=" +
-                                                std::to_string(frame.version) + "; ours is version " +
-                                                std::to_string(kVersion)}};
+    throw Nonsense{{Fault::unknown_version, "frame magic=" + std::to_string(frame.magic) +
+                                                " version=" + std::to_string(frame.version) +
+                                                "; ours is version " + std::to_string(kVersion)}};
   }
   take(root, fields[2], frame.body);
   if (std::string wrong = wrong_with_frame(frame); !wrong.empty()) {

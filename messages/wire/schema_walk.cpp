@@ -1,8 +1,8 @@
 // Walks the structs of the vocabulary against the schema, both ways.
 #include <set>
 
-#include "messages/wire/reflect.hpp"
 #include "mesh.capnp.h"
+#include "messages/wire/reflect.hpp"
 
 namespace sangam::wire {
 namespace {
@@ -22,19 +22,32 @@ void walk_union(capnp::StructSchema schema, const std::variant<Ts...>*, Problems
 /// What the schema must say for a member that holds one plain value.
 template <class T>
 constexpr Which plain_type() {
-  if constexpr (std::is_same_v<T, bool>) return capnp::schema::Type::BOOL;
-  else if constexpr (std::is_same_v<T, std::uint16_t>) return capnp::schema::Type::UINT16;
-  else if constexpr (std::is_same_v<T, std::uint32_t>) return capnp::schema::Type::UINT32;
-  else if constexpr (std::is_same_v<T, std::uint64_t>) return capnp::schema::Type::UINT64;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return capnp::schema::Type::INT64;
-  else if constexpr (std::is_same_v<T, double>) return capnp::schema::Type::FLOAT64;
-  else if constexpr (AnId<T>) return plain_type<std::underlying_type_t<T>>();
-  else if constexpr (AQuantity<T> || ADuration<T>) return capnp::schema::Type::INT64;
-  else if constexpr (AText<T> || AName<T>) return capnp::schema::Type::TEXT;
-  else if constexpr (AFixedBlob<T>) return capnp::schema::Type::DATA;
-  else if constexpr (AChoice<T>) return capnp::schema::Type::ENUM;
-  else if constexpr (AList<T>) return capnp::schema::Type::LIST;
-  else return capnp::schema::Type::STRUCT;
+  if constexpr (std::is_same_v<T, bool>)
+    return capnp::schema::Type::BOOL;
+  else if constexpr (std::is_same_v<T, std::uint16_t>)
+    return capnp::schema::Type::UINT16;
+  else if constexpr (std::is_same_v<T, std::uint32_t>)
+    return capnp::schema::Type::UINT32;
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return capnp::schema::Type::UINT64;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return capnp::schema::Type::INT64;
+  else if constexpr (std::is_same_v<T, double>)
+    return capnp::schema::Type::FLOAT64;
+  else if constexpr (AnId<T>)
+    return plain_type<std::underlying_type_t<T>>();
+  else if constexpr (AQuantity<T> || ADuration<T>)
+    return capnp::schema::Type::INT64;
+  else if constexpr (AText<T> || AName<T>)
+    return capnp::schema::Type::TEXT;
+  else if constexpr (AFixedBlob<T>)
+    return capnp::schema::Type::DATA;
+  else if constexpr (AChoice<T>)
+    return capnp::schema::Type::ENUM;
+  else if constexpr (AList<T>)
+    return capnp::schema::Type::LIST;
+  else
+    return capnp::schema::Type::STRUCT;
 }
 
 template <AChoice T>

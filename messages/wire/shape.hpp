@@ -33,7 +33,8 @@ concept AText = std::is_same_v<T, std::string>;
 template <class T>
 concept AScalar = std::is_arithmetic_v<T>;
 template <class T>
-concept ADuration = std::is_same_v<T, std::chrono::microseconds> || std::is_same_v<T, std::chrono::milliseconds>;
+concept ADuration =
+    std::is_same_v<T, std::chrono::microseconds> || std::is_same_v<T, std::chrono::milliseconds>;
 /// An enum with names, such as ErrorCode.
 template <class T>
 concept AChoice = boost::describe::has_describe_enumerators<T>::value;
@@ -79,7 +80,8 @@ using PointeeOf = typename Pointee<T>::type;
 /// "TokensProduced" for sangam::TokensProduced, from what the compiler calls this function.
 template <class T>
 std::string_view struct_name() {
-  std::string_view text = __PRETTY_FUNCTION__;  // "... [with T = sangam::Submit; ...]" or "... [T = sangam::Submit]"
+  std::string_view text =
+      __PRETTY_FUNCTION__;  // "... [with T = sangam::Submit; ...]" or "... [T = sangam::Submit]"
   text.remove_prefix(text.find("T = ") + 4);
   text = text.substr(0, text.find_first_of(";]"));
   return text.substr(text.rfind(':') + 1);

@@ -42,6 +42,20 @@ struct DotBlock {
   std::int64_t x_stride;
   float* out;
   std::int64_t out_stride;
+  const std::byte* next = nullptr;  ///< Weights of the block that follows, of the same shape; fetched meanwhile.
+};
+
+/// One tile's height of activation rows, from `first` on: number `index` of `count` that pass over a block.
+struct RowTile {
+  std::int64_t first;
+  std::int64_t index;
+  std::int64_t count;
+
+  /// How far ahead of its own weights this tile fetches. The passes share the next block's rows out among them, so
+  /// that memory is as busy in the last as in the first.
+  [[nodiscard]] std::int64_t ahead(const DotBlock& b, std::int64_t group) const {
+    return b.next != nullptr && group % count == index ? b.next - b.weights : 0;
+  }
 };
 
 /// What a sum is added to.
@@ -99,7 +113,8 @@ struct Tile {
   }
 
   /// The tail is copied first: a call while sums are held would have them live in memory.
-  __attribute__((always_inline)) void run(const DotBlock& b, std::int64_t n0, std::int64_t m0) {
+  __attribute__((always_inline)) void run(const DotBlock& b, std::int64_t n0, std::int64_t m0,
+                                          std::int64_t ahead) {
     alignas(64) std::byte tail[N * kStepBytes];
     const std::byte* w = b.weights + n0 * b.row_bytes;
     const float* x = b.x + m0 * b.x_stride;
@@ -108,8 +123,14 @@ struct Tile {
       copy_tail<kStepBytes>(w + (b.columns - rest) * W::kBytes, b.row_bytes, N, rest * W::kBytes, tail);
     each<N>([&](auto n) { each<M>([&](auto m) { sums[n][m] = S::zero(); }); });
     for (std::int64_t steps = b.columns / kStep; steps > 0; --steps, w += kStepBytes, x += kStep) {
-      // The rows of the next tile: processors follow a row, but not the jump to the next ones.
-      each<N>([&](auto n) { __builtin_prefetch(w + (N + n) * b.row_bytes); });
+#if VAR == 0
+      each<N>([&](auto n) { __builtin_prefetch(w + n * b.row_bytes + ahead); });
+#elif VAR == 1
+#elif VAR == 2
+      each<N>([&](auto n) { __builtin_prefetch(w + n * b.row_bytes + ahead,0,2); });
+#elif VAR == 3
+      each<N>([&](auto n) { __builtin_prefetch(w + n * b.row_bytes + 1024); });
+#endif
       step(w, b.row_bytes, x, b.x_stride);
     }
     if (rest != 0) step(tail, kStepBytes, x, b.x_stride);
@@ -117,34 +138,44 @@ struct Tile {
 
   __attribute__((always_inline)) void add_to(const DotBlock& b, const Start& start, std::int64_t n0,
                                              std::int64_t m0) const {
-    each<M>([&](auto m) {
-      float* out = b.out + (m0 + m) * b.out_stride + n0;
-      each<N>([&](auto n) { out[n] = start.value(out + n, n0 + n) + S::sum(sums[n][m]); });
+    float folded[N * M];  // (M, N)
+    each<N * M / 4>([&](auto four) {
+      constexpr int i = four * 4;
+      S::sum_four(sums[i % N][i / N], sums[(i + 1) % N][(i + 1) / N], sums[(i + 2) % N][(i + 2) / N],
+                  sums[(i + 3) % N][(i + 3) / N], folded + i);
     });
+    each<N * M % 4>([&](auto rest) {
+      constexpr int i = N * M / 4 * 4 + rest;
+      folded[i] = S::sum(sums[i % N][i / N]);
+    });
+    for (int m = 0; m < M; ++m) {
+      float* out = b.out + (m0 + m) * b.out_stride + n0;
+      for (int n = 0; n < N; ++n) out[n] = start.value(out + n, n0 + n) + folded[m * N + n];
+    }
   }
 };
 
-/// All weight rows [0, n_count) against M activation rows from m0 on.
+/// All weight rows [0, n_count) against M activation rows.
 template <class S, class W, int M>
-void dot_rows(const DotBlock& b, const Start& start, std::int64_t n_count, std::int64_t m0) {
+void dot_rows(const DotBlock& b, const Start& start, std::int64_t n_count, const RowTile& rows) {
   constexpr int kRows = S::weight_rows(M);
   std::int64_t n = 0;
   for (; n + kRows <= n_count; n += kRows) {
     Tile<S, W, kRows, M> tile;
-    tile.run(b, n, m0);
-    tile.add_to(b, start, n, m0);
+    tile.run(b, n, rows.first, rows.ahead(b, n / kRows));
+    tile.add_to(b, start, n, rows.first);
   }
   for (; n < n_count; ++n) {
     Tile<S, W, 1, M> tile;
-    tile.run(b, n, m0);
-    tile.add_to(b, start, n, m0);
+    tile.run(b, n, rows.first, 0);
+    tile.add_to(b, start, n, rows.first);
   }
 }
 
 template <class S, class W, int M = S::kTileRows>
-void dot_rows(int rows, const DotBlock& b, const Start& start, std::int64_t n_count, std::int64_t m0) {
-  if (rows == M) return dot_rows<S, W, M>(b, start, n_count, m0);
-  if constexpr (M > 1) dot_rows<S, W, M - 1>(rows, b, start, n_count, m0);
+void dot_rows(std::int64_t height, const DotBlock& b, const Start& start, std::int64_t n_count, const RowTile& rows) {
+  if (height == M) return dot_rows<S, W, M>(b, start, n_count, rows);
+  if constexpr (M > 1) dot_rows<S, W, M - 1>(height, b, start, n_count, rows);
 }
 
 /// All of (n_count, m_count); activation rows are cut into tiles of nearly equal height.
@@ -152,36 +183,42 @@ template <class S, class W>
 void dot_block(const DotBlock& b, const Start& start, std::int64_t n_count, std::int64_t m_count) {
   const std::int64_t tiles = (m_count + S::kTileRows - 1) / S::kTileRows;
   for (std::int64_t t = 0; t < tiles; ++t) {
-    const std::int64_t m0 = m_count * t / tiles;
-    dot_rows<S, W>(int(m_count * (t + 1) / tiles - m0), b, start, n_count, m0);
+    const std::int64_t first = m_count * t / tiles;
+    dot_rows<S, W>(m_count * (t + 1) / tiles - first, b, start, n_count, {first, t, tiles});
   }
 }
 
 /// Columns summed before the lanes are folded: six packed rows of it, beside two of weights, fit into L1.
 constexpr std::int64_t kColumnBlock = 1024;
-/// Weight rows that stay in L2 (256 KB in bf16) while all activation rows pass.
-constexpr std::int64_t kRowBlock = 128;
+/// Weight rows that stay in cache while all activation rows pass: one tile's rows where one tile is all; in L1
+/// while the activations are few; in L2 (256 KB in bf16) where they are many and would else be read too often.
+template <class S>
+std::int64_t row_block(std::int64_t count) {
+  if (count <= S::kTileRows) return S::weight_rows(int(count));
+  return count <= 64 ? 16 : 128;
+}
 
 template <class S, class W>
 void project_typed(const ProjectionRange& r) {
   const Matrix& matrix = *r.projection.weight;
   const std::int64_t row_bytes = matrix.columns * W::kBytes;
-  // One tile of rows passes only once: then whole rows in turn read memory in sequence.
-  const std::int64_t row_block = r.x.count <= S::kTileRows ? S::weight_rows(int(r.x.count)) : kRowBlock;
-  for (std::int64_t row = r.first; row < r.last; row += row_block) {
-    const std::int64_t rows = row + row_block <= r.last ? row_block : r.last - row;
-    for (std::int64_t k = 0; k < matrix.columns; k += kColumnBlock) {
+  const std::int64_t step = row_block<S>(r.x.count);
+  for (std::int64_t row = r.first; row < r.last; row += step) {
+    const std::byte* weights = matrix.bytes + row * row_bytes;
+    for (std::int64_t k = 0; k < matrix.columns; k += kColumnBlock, weights += kColumnBlock * W::kBytes) {
       const std::int64_t left = matrix.columns - k;
-      const DotBlock block{.weights = matrix.bytes + row * row_bytes + k * W::kBytes,
+      const bool ends = left <= kColumnBlock;
+      const DotBlock block{.weights = weights,
                            .row_bytes = row_bytes,
-                           .columns = left < kColumnBlock ? left : kColumnBlock,
+                           .columns = ends ? left : kColumnBlock,
                            .x = r.x.values + k,
                            .x_stride = r.x.stride,
                            .out = r.projection.out + row,
-                           .out_stride = matrix.rows};
+                           .out_stride = matrix.rows,
+                           .next = ends ? matrix.bytes + (row + step) * row_bytes : weights + kColumnBlock * W::kBytes};
       const float* bias = r.projection.bias == nullptr ? nullptr : r.projection.bias + row;
       const Start start = k > 0 ? Start{nullptr, true} : Start{bias, r.projection.adds};
-      dot_block<S, W>(block, start, rows, r.x.count);
+      dot_block<S, W>(block, start, row + step <= r.last ? step : r.last - row, r.x.count);
     }
   }
 }

@@ -37,6 +37,9 @@ struct Portable {
 
   /// (0+2) + (1+3)
   static float sum(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+  static void sum_four(Vec a, Vec b, Vec c, Vec d, float* out) {
+    out[0] = sum(a), out[1] = sum(b), out[2] = sum(c), out[3] = sum(d);
+  }
   static float largest(Vec v) {
     const float even = v[0] > v[2] ? v[0] : v[2];
     const float odd = v[1] > v[3] ? v[1] : v[3];

@@ -1,7 +1,8 @@
 // The codec: what is said is heard, by all messages; what makes no sense is refused with its reason.
+#include "messages/wire/codec.hpp"
+
 #include <doctest/doctest.h>
 
-#include "messages/wire/codec.hpp"
 #include "tests/unit/messages/value_fixture.hpp"
 
 using namespace sangam;
@@ -142,7 +143,8 @@ TEST_CASE("a frame is read at any alignment") {
 TEST_CASE("a frame that is cut anywhere is refused as truncated") {
   const auto bytes = wire::encode(letter(run_ended())).value();
   const auto view = wire::bytes_of(bytes);
-  for (std::size_t size = 0; size < view.size(); ++size) CHECK(fault_of(view.first(size)) == Fault::truncated);
+  for (std::size_t size = 0; size < view.size(); ++size)
+    CHECK(fault_of(view.first(size)) == Fault::truncated);
 }
 
 TEST_CASE("a frame with something after its end is refused") {
@@ -248,7 +250,8 @@ TEST_CASE("no mutation of a frame does more than to be refused, and what is acce
   for (int i = 0; i < 100'000; ++i) {
     wire::FrameBytes bytes = frames[random() % frames.size()];
     auto raw = std::as_writable_bytes(std::span(bytes));
-    for (std::uint64_t n = 1 + random() % 4; n > 0; --n) raw[random() % raw.size()] ^= std::byte(1 << random() % 8);
+    for (std::uint64_t n = 1 + random() % 4; n > 0; --n)
+      raw[random() % raw.size()] ^= std::byte(1 << random() % 8);
     const std::size_t size = random() % 4 == 0 ? random() % raw.size() : raw.size();
     const auto frame = wire::decode(raw.first(size));
     if (!frame) continue;

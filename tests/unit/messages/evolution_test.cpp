@@ -34,7 +34,8 @@ wire::Decoded<wire::Frame> decode_unsaid() {
   envelope.setFrom("a");
   envelope.setTo("b");
   envelope.setId(1);
-  auto choice = capnp::DynamicStruct::Builder(capnp::toDynamic(envelope)).get("message").as<capnp::DynamicStruct>();
+  auto choice =
+      capnp::DynamicStruct::Builder(capnp::toDynamic(envelope)).get("message").as<capnp::DynamicStruct>();
   auto said = choice.init(wire::field_name<void>(wire::struct_name<M>())).template as<capnp::DynamicStruct>();
   wire::for_each_member<M>([&](auto m) {
     using Member = std::remove_cvref_t<decltype(std::declval<M&>().*m.pointer)>;

@@ -1,4 +1,5 @@
-// Strangers, garbage and keys: what may not come in does not, is counted with its reason, and the node lives on.
+// Strangers, garbage and keys: what may not come in does not, is counted with its reason, and the node lives
+// on.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -12,9 +13,13 @@ using wire::Fault;
 
 namespace {
 
-std::uint64_t refused(const Mesh& mesh, Fault fault) { return mesh.counters().refused[std::size_t(fault)]; }
+std::uint64_t refused(const Mesh& mesh, Fault fault) {
+  return mesh.counters().refused[std::size_t(fault)];
+}
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 MeshKeys new_keys() {
   std::array<char, 41> public_key{}, secret_key{};
@@ -121,7 +126,8 @@ TEST_CASE("an older incarnation of a node that is present is turned away") {
   CHECK(std::get<wire::Bye>(frame.body).why == "a newer incarnation of b is present");
 }
 
-TEST_CASE("nodes with keys find each other, and an unknown key, no key or another node's name does not get in") {
+TEST_CASE(
+    "nodes with keys find each other, and an unknown key, no key or another node's name does not get in") {
   Registry registry(true);
   registry.add("a").add("b").add("c");
   const MeshKeys a_keys = new_keys(), b_keys = new_keys(), c_keys = new_keys(), unknown = new_keys();

@@ -17,8 +17,8 @@ using namespace sangam::testing;
 
 namespace {
 
-/// A process that hosts the node "b" with the actor "right". Start it before any mesh of the parent's own, since
-/// a fork takes no threads along.
+/// A process that hosts the node "b" with the actor "right". Start it before any mesh of the parent's own,
+/// since a fork takes no threads along.
 class Child {
  public:
   Child(const MeshOptions& options, std::uint64_t incarnation) : pid_(::fork()) {

@@ -32,7 +32,9 @@ Registry::Registry(bool over_tcp) : over_tcp_(over_tcp) {
   directory_ = name;
 }
 
-Registry::~Registry() { std::filesystem::remove_all(directory_); }
+Registry::~Registry() {
+  std::filesystem::remove_all(directory_);
+}
 
 Registry& Registry::add(const std::string& node) {
   const std::string endpoint =

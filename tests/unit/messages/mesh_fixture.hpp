@@ -85,7 +85,9 @@ class Inbox {
  private:
   void put(EnvelopePtr letter) {
     std::lock_guard lock(mutex_);
-    auto text = [](const auto& m) { return m.actor.text() + "/" + std::to_string(std::uint64_t(m.incarnation)); };
+    auto text = [](const auto& m) {
+      return m.actor.text() + "/" + std::to_string(std::uint64_t(m.incarnation));
+    };
     if (const auto* found = std::get_if<ActorFound>(&letter->message)) {
       presence_.push_back("+" + text(*found));
     } else if (const auto* lost = std::get_if<ActorLost>(&letter->message)) {
@@ -117,7 +119,8 @@ class Log {
   [[nodiscard]] bool wait(const std::string& beginning) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kDeadline, [&] {
-      return std::any_of(lines_.begin(), lines_.end(), [&](auto& line) { return line.starts_with(beginning); });
+      return std::any_of(lines_.begin(), lines_.end(),
+                         [&](auto& line) { return line.starts_with(beginning); });
     });
   }
 

@@ -22,7 +22,9 @@ Envelope heavy_letter(const std::string& to, std::uint64_t number) {
   return letter;
 }
 
-std::uint64_t number_of(const Envelope& letter) { return std::uint64_t(std::get<Submit>(letter.message).request); }
+std::uint64_t number_of(const Envelope& letter) {
+  return std::uint64_t(std::get<Submit>(letter.message).request);
+}
 
 MeshOptions narrow(MeshOptions options, Bytes held_max) {
   options.frame_max = kWindow;

@@ -46,8 +46,10 @@ void RawPeer::welcome(Incarnation incarnation) {
   zmq::message_t id, hello;
   REQUIRE(listener_.recv(id).has_value());
   REQUIRE(listener_.recv(hello).has_value());
-  REQUIRE(std::holds_alternative<wire::Hello>(wire::decode({hello.data<std::byte>(), hello.size()}).value().body));
-  const auto frame = wire::encode({.body = wire::Welcome{NodeName(node_), incarnation, Bytes(1'000'000)}}).value();
+  REQUIRE(std::holds_alternative<wire::Hello>(
+      wire::decode({hello.data<std::byte>(), hello.size()}).value().body));
+  const auto frame =
+      wire::encode({.body = wire::Welcome{NodeName(node_), incarnation, Bytes(1'000'000)}}).value();
   const auto bytes = wire::bytes_of(frame);
   REQUIRE(listener_.send(id, zmq::send_flags::sndmore).has_value());
   REQUIRE(listener_.send(zmq::buffer(bytes.data(), bytes.size())).has_value());

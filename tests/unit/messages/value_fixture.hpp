@@ -18,11 +18,8 @@ bool same(const T& a, const T& b) {
   } else if constexpr (wire::AShared<T>) {
     return same(*a, *b);
   } else if constexpr (wire::AUnion<T>) {
-    return a.index() == b.index() && std::visit(
-                                         [&]<class M>(const M& member) {
-                                           return same(member, std::get<M>(b));
-                                         },
-                                         a);
+    return a.index() == b.index() &&
+           std::visit([&]<class M>(const M& member) { return same(member, std::get<M>(b)); }, a);
   } else if constexpr (wire::AStruct<T>) {
     bool equal = true;
     wire::for_each_member<T>([&](auto m) { equal = equal && same(a.*m.pointer, b.*m.pointer); });
