@@ -201,6 +201,13 @@ class Texts(unittest.TestCase):
             self.assertEqual(findings(tidy.no_strange_paths, docs__a_DOT_md=f'see {path}\n'), [('docs/a.md', 1)])
         self.assertEqual(findings(tidy.no_strange_paths, docs__a_DOT_md='actors/worker, and /home/' + 'work/x\n'), [])
 
+    def test_a_type_has_one_definition_in_a_namespace(self):
+        one = '// A.\nnamespace sangam {\nstruct Lane {\n};\n}\n'
+        other = '// B.\nnamespace sangam::mesh {\nclass Lane final : public Base {\n};\n}\n'
+        self.assertEqual(findings(tidy.one_definition, actors__queue__a_DOT_hpp=one, messages__mesh__a_DOT_hpp=other), [])
+        self.assertEqual(findings(tidy.one_definition, actors__queue__a_DOT_hpp=one, gateway__core__a_DOT_hpp=one),
+                         [('gateway/core/a.hpp', 3)])
+
     def test_build_files_list_their_sources(self):
         self.assertEqual(findings(tidy.build_files, gpu__CMakeLists_DOT_txt='\nfile(GLOB a *.cpp)\n'), [('gpu/CMakeLists.txt', 2)])
         self.assertEqual(findings(tidy.build_files, gpu__CMakeLists_DOT_txt='sangam_layer(gpu SOURCES a.cpp)\n'), [])

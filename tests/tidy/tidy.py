@@ -269,6 +269,20 @@ def no_strange_paths(tree):
             yield path, text.count('\n', 0, match.start()) + 1, f'`{match.group()}` is no path of this project', 'name a path in the tree'
 
 
+def one_definition(tree):
+    """Two types of one name in one namespace link without a word and then read each other's bytes."""
+    definition = re.compile(r'^(?:class|struct|enum class) (\w+)(?: final)?(?: : [^;{]+)? \{', re.M)
+    first = {}
+    for path, text in sorted(tree.files.items()):
+        if Path(path).suffix != '.hpp' or path.startswith('tests/'):
+            continue
+        for match in definition.finditer(text):
+            spaces = re.findall(r'^namespace ([\w:]+) \{', text[:match.start()], re.M)
+            name = '::'.join(spaces + [match.group(1)])
+            if first.setdefault(name, path) != path:
+                yield path, text.count('\n', 0, match.start()) + 1, f'{name} is defined in {first[name]} too', 'another name, or a namespace of its own'
+
+
 def build_files(tree):
     pattern = re.compile(r'^\s*(file\s*\(\s*GLOB\w*|include_directories\s*\(|link_directories\s*\()', re.M)
     for path, text in tree.files.items():
@@ -278,7 +292,7 @@ def build_files(tree):
 
 
 RULES = [include_directions, library_owners, heavy_headers, cores_reach_nothing, banned_calls, function_size, parameters,
-         file_size, purpose_first, schema_comments, folders_in_readme, typed_todos, no_strange_paths, build_files]
+         file_size, purpose_first, schema_comments, folders_in_readme, typed_todos, no_strange_paths, one_definition, build_files]
 
 
 def main():
