@@ -2,6 +2,7 @@
 #include "gpu/engine/sampling.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -28,27 +29,39 @@ bool likelier(const Candidate& a, const Candidate& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
 }
 
+/// In lanes, so that the compiler can use vector instructions; a maximum does not depend on the order.
+float largest_of(std::span<const float> logits) {
+  std::array<float, 16> lanes;
+  lanes.fill(kNever);
+  std::size_t i = 0;
+  for (; i + lanes.size() <= logits.size(); i += lanes.size()) {
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+      lanes[lane] = logits[i + lane] > lanes[lane] ? logits[i + lane] : lanes[lane];
+  }
+  for (; i < logits.size(); ++i) lanes[0] = std::max(lanes[0], logits[i]);
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
 std::size_t index_of_largest(std::span<const float> logits) {
-  return std::size_t(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  return std::size_t(std::find(logits.begin(), logits.end(), largest_of(logits)) - logits.begin());
 }
 
 Result<void> check_logits(std::span<const float> logits) {
-  bool some_possible = false;
-  for (std::size_t token = 0; token < logits.size(); ++token) {
-    const float logit = logits[token];
-    if (std::isnan(logit) || logit == -kNever) {
-      return make_error(ErrorCode::internal, "engine: the model gave logit " + std::to_string(logit) +
-                                                 " for token " + std::to_string(token) +
-                                                 "; its weights or its arithmetic are at fault");
-    }
-    some_possible |= logit != kNever;
+  const auto wrong = [](float logit) { return !(logit < -kNever); };  // plus infinity or no number
+  unsigned any_wrong = 0;
+  for (const float logit : logits) any_wrong |= unsigned(wrong(logit));
+  if (any_wrong != 0) {
+    const auto first = std::find_if(logits.begin(), logits.end(), wrong);
+    return make_error(ErrorCode::internal, "engine: the model gave logit " + std::to_string(*first) +
+                                               " for token " + std::to_string(first - logits.begin()) +
+                                               "; its weights or its arithmetic are at fault");
   }
-  if (some_possible) return {};
+  if (largest_of(logits) != kNever) return {};
   return make_error(ErrorCode::internal, "engine: the model gave minus infinity for every token");
 }
 
 PositionLogprobs logprobs_of(std::span<const float> logits, std::size_t count) {
-  const double largest = logits[index_of_largest(logits)];
+  const double largest = largest_of(logits);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - largest);
   const double log_sum = largest + std::log(sum);
@@ -79,7 +92,7 @@ void apply_bias(std::span<float> logits, const Sampling& sampling, std::int64_t 
 }
 
 std::vector<Candidate> candidates(std::span<const float> logits, const Sampling& sampling) {
-  const double largest = logits[index_of_largest(logits)];
+  const double largest = largest_of(logits);
   std::vector<Candidate> result;
   result.reserve(sampling.min_p > 0 ? 64 : logits.size());
   for (std::size_t token = 0; token < logits.size(); ++token) {
@@ -108,24 +121,24 @@ double sum_of(std::span<const Candidate> all) {
                          [](double sum, const Candidate& c) { return sum + c.weight; });
 }
 
-/// Keeps a token if those that are likelier have less than `p` together.
+/// Keeps a token if those that are likelier have less than `p` together, and the likeliest in any case. Sorts
+/// in growing blocks: where few tokens have nearly all of the weight, only the first block.
 void keep_top_p(std::vector<Candidate>& all, double p) {
   if (p >= 1) return;
   restore_order(all);
   const double wanted = p * sum_of(all);
-  const auto less_likely = [](const Candidate& a, const Candidate& b) { return likelier(b, a); };
-  std::make_heap(all.begin(), all.end(), less_likely);
-  auto heap_end = all.end();
-  for (double kept = 0; heap_end != all.begin() && kept < wanted;) {
-    std::pop_heap(all.begin(), heap_end, less_likely);
-    --heap_end;
-    kept += heap_end->weight;
+  double kept = 0;
+  auto next = all.begin();
+  for (std::ptrdiff_t block = 64; next != all.end(); block *= 4) {
+    const auto block_end = next + std::min(block, all.end() - next);
+    if (block_end != all.end()) std::nth_element(next, block_end, all.end(), likelier);
+    std::sort(next, block_end, likelier);
+    for (; next != block_end; kept += next++->weight) {
+      if (next == all.begin() || kept < wanted) continue;
+      all.erase(next, all.end());
+      return;
+    }
   }
-  if (heap_end == all.end()) {  // p so small that nothing was taken
-    std::pop_heap(all.begin(), heap_end, less_likely);
-    --heap_end;
-  }
-  all.erase(all.begin(), heap_end);
 }
 
 TokenId draw(std::span<const float> logits, const Sampling& sampling, std::int64_t index) {
@@ -213,7 +226,7 @@ Result<Choice> choose(std::span<float> logits, const Sampling& sampling, const T
   }
   apply_bias(logits, sampling, index);
   history.penalise(logits);
-  if (logits[index_of_largest(logits)] == kNever)
+  if (largest_of(logits) == kNever)
     return make_error(ErrorCode::invalid_input, "sampling: min_tokens forbids every possible token");
   choice.token = draw(logits, sampling, index);
   choice.stops = stop_counts(sampling, index) &&
