@@ -21,7 +21,7 @@ Instant clock_now() {
 }  // namespace
 
 Node::Node(NodeParts parts, Directory& directory)
-    : parts_(std::move(parts)), directory_(directory), context_(open_context()) {
+    : parts_(std::move(parts)), directory_(directory), context_(open_context(parts_.options)) {
   for (const Peer& peer : parts_.options.peers) {
     if (peer.node != parts_.options.node) links_.push_back(std::make_unique<Link>(parts_, peer));
   }

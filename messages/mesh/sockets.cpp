@@ -5,7 +5,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "messages/vocabulary/assert.hpp"
@@ -18,6 +20,22 @@ namespace {
 constexpr int kZeroCopyRecv = 10;
 // Frames, not bytes: the credit bounds the bytes, this only the part of them inside ZeroMQ.
 constexpr int kHighWaterMark = 10000;
+// One bit each in a socket's affinity.
+constexpr std::size_t kIoThreadsMax = 64;
+constexpr std::uint64_t kRouterThread = 1;
+
+/// ZeroMQ resolves a host's name on the I/O thread that connects, and for a peer whose name is gone (a container
+/// that ended) that takes seconds. So each peer has a thread of its own beside the router's, and a lost peer
+/// holds up nobody's heartbeats.
+std::size_t io_threads(const MeshOptions& options) {
+  return std::min(options.peers.size() + 1, kIoThreadsMax);
+}
+
+std::uint64_t thread_of(const MeshOptions& options, const Peer& peer) {
+  const auto same = [&](const Peer& other) { return other.node == peer.node; };
+  const auto index = std::find_if(options.peers.begin(), options.peers.end(), same) - options.peers.begin();
+  return std::uint64_t{1} << (1 + static_cast<std::size_t>(index) % (kIoThreadsMax - 1));
+}
 
 void set_common(zmq::socket_t& socket, const MeshOptions& options) {
   socket.set(zmq::sockopt::linger, 0);
@@ -58,8 +76,8 @@ Result<void> clear_path(const std::string& path) {
 
 }  // namespace
 
-zmq::context_t open_context() {
-  zmq::context_t context(1);
+zmq::context_t open_context(const MeshOptions& options) {
+  zmq::context_t context(static_cast<int>(io_threads(options)));
   const int rc = zmq_ctx_set(context.handle(), kZeroCopyRecv, 0);
   SANGAM_ASSERT(rc == 0, "libzmq does not know ZMQ_ZERO_COPY_RECV", errno);
   return context;
@@ -68,6 +86,7 @@ zmq::context_t open_context() {
 zmq::socket_t open_router(zmq::context_t& context, const MeshOptions& options) {
   zmq::socket_t router(context, zmq::socket_type::router);
   set_common(router, options);
+  router.set(zmq::sockopt::affinity, kRouterThread);
   // An answer to a lane that is gone must not vanish without a word.
   router.set(zmq::sockopt::router_mandatory, true);
   // A lane that reconnects after a half-dead connection gets its answers on the new one.
@@ -85,6 +104,7 @@ zmq::socket_t open_dealer(zmq::context_t& context, const MeshOptions& options, c
                           const std::string& routing_id) {
   zmq::socket_t dealer(context, zmq::socket_type::dealer);
   set_common(dealer, options);
+  dealer.set(zmq::sockopt::affinity, thread_of(options, peer));
   dealer.set(zmq::sockopt::routing_id, routing_id);
   // Nothing piles up for a peer that is not there.
   dealer.set(zmq::sockopt::immediate, true);

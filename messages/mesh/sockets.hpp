@@ -10,7 +10,7 @@
 namespace sangam::mesh {
 
 /// A context whose messages are aligned to 8 bytes, so that frames are read in place.
-[[nodiscard]] zmq::context_t open_context();
+[[nodiscard]] zmq::context_t open_context(const MeshOptions& options);
 
 /// Where peers speak to us. Binds nothing yet.
 [[nodiscard]] zmq::socket_t open_router(zmq::context_t& context, const MeshOptions& options);
