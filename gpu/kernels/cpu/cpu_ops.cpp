@@ -1,5 +1,9 @@
 // Divides each operation over the threads: by output rows, by activation rows or by (sequence, head). No
 // division changes a result, so it follows cost alone.
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 
 #include <algorithm>
@@ -208,6 +212,14 @@ std::string_view name_of(Isa isa) {
       ->name;
 }
 
+#if defined(__x86_64__)
+/// clang 16 does not know this feature by name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 }  // namespace
 
 Result<Isa> isa_named(std::string_view name) {
@@ -223,7 +235,7 @@ bool supported(Isa isa) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (isa == Isa::avx2) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   }
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
