@@ -23,6 +23,11 @@ std::string from_hex(const std::string& hex) {
   return bytes;
 }
 
+/// By value: a range-based for keeps it alive.
+Json cases_of(const std::string& tokenizer, const std::string& kind) {
+  return reference::read_json(reference::folder(tokenizer) / "cases.json").at(kind);
+}
+
 const std::vector<std::string> kFamilies{"llama3", "qwen2", "tekken", "llama2", "mistral", "gpt2"};
 
 /// The base of the component cases with `patch` ("key" or "key.inner" to value) applied.
@@ -43,7 +48,7 @@ std::string patched(Json tokenizer, const Json& patch) {
 TEST_CASE("each family of tokenizers encodes as the Hugging Face library does") {
   for (const std::string& name : kFamilies) {
     const auto tokenizer = tokenizer_of(name);
-    for (const Json& item : reference::read_json(reference::folder(name) / "cases.json")["encode"]) {
+    for (const Json& item : cases_of(name, "encode")) {
       CAPTURE(name);
       CAPTURE(item["text"].dump());
       CHECK(tokenizer->encode(item["text"].get<std::string>(), false) == reference::ids(item["ids"]));
@@ -55,7 +60,7 @@ TEST_CASE("each family of tokenizers encodes as the Hugging Face library does") 
 TEST_CASE("ill-formed UTF-8 is encoded as Python's replacement of it") {
   for (const std::string& name : kFamilies) {
     const auto tokenizer = tokenizer_of(name);
-    for (const Json& item : reference::read_json(reference::folder(name) / "cases.json")["broken"]) {
+    for (const Json& item : cases_of(name, "broken")) {
       CAPTURE(name);
       CAPTURE(item["hex"]);
       CHECK(tokenizer->encode(from_hex(item["hex"]), false) == reference::ids(item["ids"]));
@@ -66,7 +71,7 @@ TEST_CASE("ill-formed UTF-8 is encoded as Python's replacement of it") {
 TEST_CASE("each family of tokenizers decodes as the Hugging Face library does") {
   for (const std::string& name : kFamilies) {
     const auto tokenizer = tokenizer_of(name);
-    for (const Json& item : reference::read_json(reference::folder(name) / "cases.json")["decode"]) {
+    for (const Json& item : cases_of(name, "decode")) {
       CAPTURE(name);
       CAPTURE(item["ids"].dump());
       CHECK(tokenizer->decode(reference::ids(item["ids"]), false) == item["text"].get<std::string>());
@@ -127,7 +132,7 @@ TEST_CASE("a token's bytes are exact, also where they are part of a character") 
 
 TEST_CASE("many threads may encode with one tokenizer") {
   const auto tokenizer = tokenizer_of("qwen2");
-  const Json cases = reference::read_json(reference::folder("qwen2") / "cases.json")["encode"];
+  const Json cases = cases_of("qwen2", "encode");
   std::vector<std::thread> threads;
   std::vector<int> wrong(4);
   for (int& count : wrong) {
