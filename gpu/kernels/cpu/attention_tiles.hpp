@@ -32,11 +32,19 @@ class AttentionTile {
   void load_queries();
   void dot_keys(std::int64_t begin, std::int64_t end);
   void soften(std::int64_t pair, std::int64_t begin, std::int64_t end);
+  void fade(std::int64_t pair, float largest);
   void add_values(std::int64_t begin, std::int64_t end);
-  template <int P, int V>
+  template <int P = S::kTileRows>
+  void add_values(std::int64_t height, std::int64_t pair, std::int64_t begin, std::int64_t end);
+  template <int P, int V, bool kWhole>
   void add_values(std::int64_t pair, std::int64_t lane, std::int64_t begin, std::int64_t end);
   void write_out();
 
+  static Vec load_some_halves(const std::byte* p, std::int64_t count) {
+    std::uint16_t padded[S::kLanes] = {};
+    for (std::int64_t i = 0; i < count; ++i) __builtin_memcpy(padded + i, p + i * 2, 2);
+    return S::load_half(reinterpret_cast<const std::byte*>(padded));
+  }
   [[nodiscard]] std::int64_t position_of(std::int64_t pair) const {
     return range_.sequence->position + range_.first + pair / group_;
   }
@@ -137,79 +145,89 @@ void AttentionTile<S>::soften(std::int64_t pair, std::int64_t begin, std::int64_
   const std::int64_t position = position_of(pair);
   const std::int64_t window = range_.shape->window;
   const std::int64_t oldest = window > 0 && position >= window ? position - window + 1 : 0;
-  const std::int64_t from = (oldest < begin ? begin : oldest) - begin;
-  const std::int64_t to = (position + 1 < end ? position + 1 : end) - begin;
-  float largest = largest_[pair];
-  for (std::int64_t i = from; i < to; ++i) largest = scores[i] > largest ? scores[i] : largest;
-  if (from >= to) {
-    for (std::int64_t i = 0; i < kPositionBlock; ++i) scores[i] = 0.0f;
-    return;
+  // Of the block's positions the pair sees [from, to): none where it comes before the block or long after.
+  const auto within = [&](std::int64_t at) { return (at < begin ? begin : at < end ? at : end) - begin; };
+  const std::int64_t from = within(oldest);
+  const std::int64_t to = within(position + 1);
+  const auto fill_outside = [&](float value) {
+    for (std::int64_t i = 0; i < from; ++i) scores[i] = value;
+    for (std::int64_t i = to; i < kPositionBlock; ++i) scores[i] = value;
+  };
+  fill_outside(-__builtin_inff());
+  Vec largest = S::all(largest_[pair]);
+  for (std::int64_t i = 0; i < kPositionBlock; i += S::kLanes) largest = S::max(S::load(scores + i), largest);
+  if (from < to) {
+    largest = S::all(S::largest(largest));
+    for (std::int64_t i = 0; i < kPositionBlock; i += S::kLanes) {
+      S::store(scores + i, exponential<S>(S::sub(S::load(scores + i), largest)));
+    }
   }
-  for (std::int64_t i = 0; i < from; ++i) scores[i] = largest;
-  for (std::int64_t i = to; i < kPositionBlock; ++i) scores[i] = largest;
-  const Vec shift = S::all(largest);
-  for (std::int64_t i = 0; i < kPositionBlock; i += S::kLanes) {
-    S::store(scores + i, exponential<S>(S::sub(S::load(scores + i), shift)));
-  }
-  for (std::int64_t i = 0; i < from; ++i) scores[i] = 0.0f;
-  for (std::int64_t i = to; i < kPositionBlock; ++i) scores[i] = 0.0f;
+  fill_outside(0.0f);
+  if (from >= to) return;
   Vec added = S::zero();
   for (std::int64_t i = 0; i < kPositionBlock; i += S::kLanes) added = S::add(added, S::load(scores + i));
-  if (largest > largest_[pair]) {
-    const Vec fade = exponential<S>(S::all(largest_[pair] - largest));
-    total_[pair] *= S::largest(fade);
-    float* sum = sums_ + pair * stride_;
-    for (std::int64_t i = 0; i < stride_; i += S::kLanes) S::store(sum + i, S::mul(S::load(sum + i), fade));
-    largest_[pair] = largest;
-  }
+  fade(pair, S::largest(largest));
   total_[pair] += S::sum(added);
 }
 
+/// What was summed under a smaller maximum shrinks to the new one.
+template <class S>
+void AttentionTile<S>::fade(std::int64_t pair, float largest) {
+  if (largest <= largest_[pair]) return;
+  const Vec factor = exponential<S>(S::all(largest_[pair] - largest));
+  float* sum = sums_ + pair * stride_;
+  for (std::int64_t i = 0; i < stride_; i += S::kLanes) S::store(sum + i, S::mul(S::load(sum + i), factor));
+  total_[pair] *= S::largest(factor);
+  largest_[pair] = largest;
+}
+
+/// Pairs are cut into tiles of nearly equal height, as in dot_block.
 template <class S>
 void AttentionTile<S>::add_values(std::int64_t begin, std::int64_t end) {
-  constexpr int kPairs = 4;
-  for (std::int64_t lane = 0; lane < dim_; lane += 2 * S::kLanes) {
-    std::int64_t pair = 0;
-    const bool wide = lane + 2 * S::kLanes <= dim_;
-    for (; wide && pair + kPairs <= pairs_; pair += kPairs) add_values<kPairs, 2>(pair, lane, begin, end);
-    for (; wide && pair < pairs_; ++pair) add_values<1, 2>(pair, lane, begin, end);
-    for (; pair < pairs_; ++pair) add_values<1, 1>(pair, lane, begin, end);
-    for (pair = 0; !wide && lane + S::kLanes < dim_ && pair < pairs_; ++pair) {
-      add_values<1, 1>(pair, lane + S::kLanes, begin, end);
-    }
+  const std::int64_t tiles = (pairs_ + S::kTileRows - 1) / S::kTileRows;
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    const std::int64_t pair = pairs_ * t / tiles;
+    add_values(pairs_ * (t + 1) / tiles - pair, pair, begin, end);
   }
 }
 
-/// P pairs by V vectors of the head, over positions in their order. A head's last vector may be incomplete.
 template <class S>
-template <int P, int V>
+template <int P>
+void AttentionTile<S>::add_values(std::int64_t height, std::int64_t pair, std::int64_t begin,
+                                  std::int64_t end) {
+  if constexpr (P > 1) {
+    if (height < P) return add_values<P - 1>(height, pair, begin, end);
+  }
+  std::int64_t lane = 0;
+  for (; lane + 2 * S::kLanes <= dim_; lane += 2 * S::kLanes) add_values<P, 2, true>(pair, lane, begin, end);
+  for (; lane + S::kLanes <= dim_; lane += S::kLanes) add_values<P, 1, true>(pair, lane, begin, end);
+  if (lane < dim_) add_values<P, 1, false>(pair, lane, begin, end);
+}
+
+/// P pairs by V vectors of the head, over positions in their order; or the head's last, incomplete vector.
+template <class S>
+template <int P, int V, bool kWhole>
 void AttentionTile<S>::add_values(std::int64_t pair, std::int64_t lane, std::int64_t begin,
                                   std::int64_t end) {
   Vec sums[P][V];
   float* target = sums_ + pair * stride_ + lane;
-  for (int p = 0; p < P; ++p) {
-    for (int v = 0; v < V; ++v) sums[p][v] = S::load(target + p * stride_ + v * S::kLanes);
-  }
-  const std::int64_t offset = range_.kv->layout.value_offset(range_.kv->layer, range_.kv_head);
-  const std::int64_t left = dim_ - lane;
-  const bool whole = left >= V * S::kLanes;
+  each<P>(
+      [&](auto p) { each<V>([&](auto v) { sums[p][v] = S::load(target + p * stride_ + v * S::kLanes); }); });
+  const std::int64_t offset = range_.kv->layout.value_offset(range_.kv->layer, range_.kv_head) + lane;
   for_pages(begin, end, offset, [&](std::int64_t at, std::int64_t count, const std::byte* values) {
     const float* weights = scores_ + pair * kPositionBlock + at % kPositionBlock;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::byte* row = values + (i * dim_ + lane) * 2;
-      std::byte padded[V * S::kLanes * 2] = {};
-      if (!whole) __builtin_memcpy(padded, row, std::size_t(left) * 2), row = padded;
-      for (int v = 0; v < V; ++v) {
-        const Vec value = S::load_half(row + v * S::kLanes * 2);
-        for (int p = 0; p < P; ++p) {
+    for (std::int64_t i = 0; i < count; ++i, values += dim_ * 2) {
+      each<V>([&](auto v) {
+        const Vec value =
+            kWhole ? S::load_half(values + v * S::kLanes * 2) : load_some_halves(values, dim_ - lane);
+        each<P>([&](auto p) {
           sums[p][v] = S::mul_add(S::all(weights[p * kPositionBlock + i]), value, sums[p][v]);
-        }
-      }
+        });
+      });
     }
   });
-  for (int p = 0; p < P; ++p) {
-    for (int v = 0; v < V; ++v) S::store(target + p * stride_ + v * S::kLanes, sums[p][v]);
-  }
+  each<P>(
+      [&](auto p) { each<V>([&](auto v) { S::store(target + p * stride_ + v * S::kLanes, sums[p][v]); }); });
 }
 
 template <class S>

@@ -42,7 +42,14 @@ struct DotBlock {
   std::int64_t x_stride;
   float* out;
   std::int64_t out_stride;
-  const std::byte* next = nullptr;  ///< Weights of the block that follows, of the same shape; fetched meanwhile.
+  const std::byte* next =
+      nullptr;  ///< Weights of the block that follows, of the same shape; fetched meanwhile.
+};
+
+/// What a tile fetches into cache while it computes: row n of it at first + n * stride, a line per step.
+struct Ahead {
+  const std::byte* first;
+  std::int64_t stride;
 };
 
 /// One tile's height of activation rows, from `first` on: number `index` of `count` that pass over a block.
@@ -51,10 +58,14 @@ struct RowTile {
   std::int64_t index;
   std::int64_t count;
 
-  /// How far ahead of its own weights this tile fetches. The passes share the next block's rows out among them, so
-  /// that memory is as busy in the last as in the first.
-  [[nodiscard]] std::int64_t ahead(const DotBlock& b, std::int64_t group) const {
-    return b.next != nullptr && group % count == index ? b.next - b.weights : 0;
+  /// The passes share the next block's rows out among them, one each of a group of `height` weight rows, so
+  /// that memory is as busy in the last pass as in the first and never has more asked of it than it can give
+  /// meanwhile.
+  [[nodiscard]] Ahead ahead(const DotBlock& b, std::int64_t row, std::int64_t height) const {
+    if (b.next != nullptr && count == 1) return {b.next + row * b.row_bytes, b.row_bytes};
+    const std::int64_t mine = row + (index - row % count + count) % count;
+    const bool fetches = b.next != nullptr && mine < row + height;
+    return {(fetches ? b.next + mine * b.row_bytes : b.weights + row * b.row_bytes), 0};
   }
 };
 
@@ -114,23 +125,22 @@ struct Tile {
 
   /// The tail is copied first: a call while sums are held would have them live in memory.
   __attribute__((always_inline)) void run(const DotBlock& b, std::int64_t n0, std::int64_t m0,
-                                          std::int64_t ahead) {
+                                          const Ahead& ahead) {
     alignas(64) std::byte tail[N * kStepBytes];
     const std::byte* w = b.weights + n0 * b.row_bytes;
     const float* x = b.x + m0 * b.x_stride;
+    const std::byte* fetched = ahead.first;
     const std::int64_t rest = b.columns % kStep;
     if (rest != 0)
       copy_tail<kStepBytes>(w + (b.columns - rest) * W::kBytes, b.row_bytes, N, rest * W::kBytes, tail);
     each<N>([&](auto n) { each<M>([&](auto m) { sums[n][m] = S::zero(); }); });
     for (std::int64_t steps = b.columns / kStep; steps > 0; --steps, w += kStepBytes, x += kStep) {
-#if VAR == 0
-      each<N>([&](auto n) { __builtin_prefetch(w + n * b.row_bytes + ahead); });
-#elif VAR == 1
-#elif VAR == 2
-      each<N>([&](auto n) { __builtin_prefetch(w + n * b.row_bytes + ahead,0,2); });
-#elif VAR == 3
-      each<N>([&](auto n) { __builtin_prefetch(w + n * b.row_bytes + 1024); });
-#endif
+      if (ahead.stride != 0) {
+        each<N>([&](auto n) { __builtin_prefetch(fetched + n * ahead.stride); });
+      } else {
+        __builtin_prefetch(fetched);
+      }
+      fetched += kStepBytes;
       step(w, b.row_bytes, x, b.x_stride);
     }
     if (rest != 0) step(tail, kStepBytes, x, b.x_stride);
@@ -162,18 +172,19 @@ void dot_rows(const DotBlock& b, const Start& start, std::int64_t n_count, const
   std::int64_t n = 0;
   for (; n + kRows <= n_count; n += kRows) {
     Tile<S, W, kRows, M> tile;
-    tile.run(b, n, rows.first, rows.ahead(b, n / kRows));
+    tile.run(b, n, rows.first, rows.ahead(b, n, kRows));
     tile.add_to(b, start, n, rows.first);
   }
   for (; n < n_count; ++n) {
     Tile<S, W, 1, M> tile;
-    tile.run(b, n, rows.first, 0);
+    tile.run(b, n, rows.first, {b.weights + n * b.row_bytes, 0});
     tile.add_to(b, start, n, rows.first);
   }
 }
 
 template <class S, class W, int M = S::kTileRows>
-void dot_rows(std::int64_t height, const DotBlock& b, const Start& start, std::int64_t n_count, const RowTile& rows) {
+void dot_rows(std::int64_t height, const DotBlock& b, const Start& start, std::int64_t n_count,
+              const RowTile& rows) {
   if (height == M) return dot_rows<S, W, M>(b, start, n_count, rows);
   if constexpr (M > 1) dot_rows<S, W, M - 1>(height, b, start, n_count, rows);
 }
@@ -190,8 +201,9 @@ void dot_block(const DotBlock& b, const Start& start, std::int64_t n_count, std:
 
 /// Columns summed before the lanes are folded: six packed rows of it, beside two of weights, fit into L1.
 constexpr std::int64_t kColumnBlock = 1024;
-/// Weight rows that stay in cache while all activation rows pass: one tile's rows where one tile is all; in L1
-/// while the activations are few; in L2 (256 KB in bf16) where they are many and would else be read too often.
+/// Weight rows that stay in cache while all activation rows pass: one tile's rows where one tile is all; in
+/// L1 while the activations are few; in L2 (256 KB in bf16) where they are many and would else be read too
+/// often.
 template <class S>
 std::int64_t row_block(std::int64_t count) {
   if (count <= S::kTileRows) return S::weight_rows(int(count));
@@ -208,14 +220,15 @@ void project_typed(const ProjectionRange& r) {
     for (std::int64_t k = 0; k < matrix.columns; k += kColumnBlock, weights += kColumnBlock * W::kBytes) {
       const std::int64_t left = matrix.columns - k;
       const bool ends = left <= kColumnBlock;
-      const DotBlock block{.weights = weights,
-                           .row_bytes = row_bytes,
-                           .columns = ends ? left : kColumnBlock,
-                           .x = r.x.values + k,
-                           .x_stride = r.x.stride,
-                           .out = r.projection.out + row,
-                           .out_stride = matrix.rows,
-                           .next = ends ? matrix.bytes + (row + step) * row_bytes : weights + kColumnBlock * W::kBytes};
+      const DotBlock block{
+          .weights = weights,
+          .row_bytes = row_bytes,
+          .columns = ends ? left : kColumnBlock,
+          .x = r.x.values + k,
+          .x_stride = r.x.stride,
+          .out = r.projection.out + row,
+          .out_stride = matrix.rows,
+          .next = ends ? matrix.bytes + (row + step) * row_bytes : weights + kColumnBlock * W::kBytes};
       const float* bias = r.projection.bias == nullptr ? nullptr : r.projection.bias + row;
       const Start start = k > 0 ? Start{nullptr, true} : Start{bias, r.projection.adds};
       dot_block<S, W>(block, start, row + step <= r.last ? step : r.last - row, r.x.count);
@@ -226,12 +239,9 @@ void project_typed(const ProjectionRange& r) {
 template <class S>
 void project(const ProjectionRange& r) {
   switch (r.projection.weight->dtype) {
-    case DType::bf16:
-      return project_typed<S, Bf16Weights<S>>(r);
-    case DType::f16:
-      return project_typed<S, HalfWeights<S>>(r);
-    default:
-      return project_typed<S, FloatWeights<S>>(r);
+    case DType::bf16: return project_typed<S, Bf16Weights<S>>(r);
+    case DType::f16: return project_typed<S, HalfWeights<S>>(r);
+    default: return project_typed<S, FloatWeights<S>>(r);
   }
 }
 

@@ -60,7 +60,9 @@ struct Avx2 {
   }
   /// Four sums at once, each of the same additions as sum().
   static void sum_four(Vec a, Vec b, Vec c, Vec d, float* out) {
-    const auto four = [](Vec v) { return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1)); };
+    const auto four = [](Vec v) {
+      return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    };
     const __m128 a4 = four(a), b4 = four(b), c4 = four(c), d4 = four(d);
     const __m128 ab = _mm_add_ps(_mm_unpacklo_ps(a4, b4), _mm_unpackhi_ps(a4, b4));
     const __m128 cd = _mm_add_ps(_mm_unpacklo_ps(c4, d4), _mm_unpackhi_ps(c4, d4));
