@@ -23,7 +23,8 @@ class Gateway {
   [[nodiscard]] virtual std::uint16_t port() const = 0;
   /// The address that clients can use: "http://127.0.0.1:8000".
   [[nodiscard]] virtual std::string url() const = 0;
-  /// Accepts nothing new, lets calls end for `grace`, then cancels the rest, detaches and returns. Idempotent.
+  /// Accepts nothing new, lets calls end for `grace`, then cancels the rest, detaches and returns.
+  /// Idempotent.
   virtual void stop(Millis grace) = 0;
 };
 

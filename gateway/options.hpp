@@ -28,29 +28,30 @@ struct ServedModel {
 struct ApiKey {
   std::string key;
   TenantId tenant;
-  std::int64_t requests_per_minute = 0;  ///< Of the tenant, over all its keys (the largest counts); 0: no limit.
-  Tokens tokens_per_minute{0};           ///< Prompt and output; 0: no limit.
+  std::int64_t requests_per_minute =
+      0;                        ///< Of the tenant, over all its keys (the largest counts); 0: no limit.
+  Tokens tokens_per_minute{0};  ///< Prompt and output; 0: no limit.
 };
 
 struct GatewayLimits {
-  Bytes body_max{8 << 20};           ///< Larger bodies: 413.
-  Bytes header_max{16 << 10};        ///< Request line and headers; larger: 431.
+  Bytes body_max{8 << 20};              ///< Larger bodies: 413.
+  Bytes header_max{16 << 10};           ///< Request line and headers; larger: 431.
   std::int64_t connections_max = 2048;  ///< Further ones wait in the kernel's backlog.
-  std::int64_t calls_max = 1024;     ///< Generating calls at once, over all connections; further ones: 503.
-  std::int64_t choices_max = 64;     ///< Prompts times n of one call.
-  Attempt attempts_max = 5;          ///< Tries at one choice, the first included.
-  Bytes inline_body{16 << 10};       ///< Larger bodies are parsed and tokenized beside the I/O thread.
+  std::int64_t calls_max = 1024;       ///< Generating calls at once, over all connections; further ones: 503.
+  std::int64_t choices_max = 64;       ///< Prompts times n of one call.
+  Attempt attempts_max = 5;            ///< Tries at one choice, the first included.
+  Bytes inline_body{16 << 10};         ///< Larger bodies are parsed and tokenized beside the I/O thread.
   std::int64_t preparations_max = 64;  ///< Bodies that may wait for that; further ones: 503.
 };
 
 struct GatewayTimes {
-  Millis ping{15'000};            ///< A comment line on a silent stream this often.
-  Millis read{30'000};            ///< For the head of a request, and again for its body.
-  Millis write{30'000};           ///< A client that takes nothing for this long is gone.
-  Millis idle{75'000};            ///< A connection kept alive without a request.
-  Millis accept_within{10'000};   ///< For a queue's answer to a submission.
+  Millis ping{15'000};               ///< A comment line on a silent stream this often.
+  Millis read{30'000};               ///< For the head of a request, and again for its body.
+  Millis write{30'000};              ///< A client that takes nothing for this long is gone.
+  Millis idle{75'000};               ///< A connection kept alive without a request.
+  Millis accept_within{10'000};      ///< For a queue's answer to a submission.
   Millis queue_back_within{60'000};  ///< For a lost queue's return while a request holds.
-  Millis call_max{3'600'000};     ///< The longest life of a call.
+  Millis call_max{3'600'000};        ///< The longest life of a call.
 };
 
 struct GatewayOptions {

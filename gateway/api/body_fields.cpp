@@ -54,8 +54,10 @@ ApiResult<json::object> parse_object(std::string_view body) {
   } catch (const std::exception& e) {
     return invalid("", std::string("The body could not be read as JSON: ") + e.what());
   }
-  if (error) return invalid("", "The body is not valid JSON: " + error.message() + ". Send one JSON object in UTF-8.");
-  if (!value.is_object()) return invalid("", "The body must be a JSON object, not " + std::string(kind_of(value)) + ".");
+  if (error)
+    return invalid("", "The body is not valid JSON: " + error.message() + ". Send one JSON object in UTF-8.");
+  if (!value.is_object())
+    return invalid("", "The body must be a JSON object, not " + std::string(kind_of(value)) + ".");
   return std::move(value.get_object());
 }
 

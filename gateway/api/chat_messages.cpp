@@ -23,7 +23,8 @@ ApiResult<std::string> text_of_part(const json::value& part, const std::string& 
   }
   const auto text = fields.text(type == "refusal" ? "refusal" : "text");
   if (fields.fault()) return *fields.fault();
-  if (!text) return invalid(path + ".text", "Invalid '" + path + "': a part of type '" + type + "' needs its text.");
+  if (!text)
+    return invalid(path + ".text", "Invalid '" + path + "': a part of type '" + type + "' needs its text.");
   return *text;
 }
 
@@ -49,7 +50,8 @@ void open_arguments(json::object& message) {
   if (calls == nullptr || !calls->is_array()) return;
   for (json::value& call : calls->get_array()) {
     json::value* function = call.is_object() ? call.get_object().if_contains("function") : nullptr;
-    json::value* text = function && function->is_object() ? function->get_object().if_contains("arguments") : nullptr;
+    json::value* text =
+        function && function->is_object() ? function->get_object().if_contains("arguments") : nullptr;
     if (text == nullptr || !text->is_string()) continue;
     json::error_code error;
     json::value arguments = json::parse(text->get_string(), error);
@@ -58,7 +60,8 @@ void open_arguments(json::object& message) {
 }
 
 ApiResult<json::object> normal_message(const json::value& given, const std::string& path) {
-  if (!given.is_object()) return invalid(path, "Invalid '" + path + "': expected an object with role and content.");
+  if (!given.is_object())
+    return invalid(path, "Invalid '" + path + "': expected an object with role and content.");
   json::object message = given.get_object();
   BodyFields fields(given.get_object(), path + ".");
   std::string role = fields.text("role").value_or("");
@@ -76,7 +79,8 @@ ApiResult<json::object> normal_message(const json::value& given, const std::stri
   } else if (role == "assistant") {
     message["content"] = nullptr;
   } else {
-    return invalid(path + ".content", "Invalid '" + path + ".content': a message of role '" + role + "' needs content.");
+    return invalid(path + ".content",
+                   "Invalid '" + path + ".content': a message of role '" + role + "' needs content.");
   }
   open_arguments(message);
   return message;

@@ -9,10 +9,14 @@ namespace {
 
 namespace json = boost::json;
 
-json::value text_or_null(std::string_view text) { return text.empty() ? json::value() : json::value(text); }
+json::value text_or_null(std::string_view text) {
+  return text.empty() ? json::value() : json::value(text);
+}
 
-std::string form(std::string_view message, std::string_view type, std::string_view param, std::string_view code) {
-  json::object error{{"message", message}, {"type", type}, {"param", text_or_null(param)}, {"code", text_or_null(code)}};
+std::string form(std::string_view message, std::string_view type, std::string_view param,
+                 std::string_view code) {
+  json::object error{
+      {"message", message}, {"type", type}, {"param", text_or_null(param)}, {"code", text_or_null(code)}};
   return json::serialize(json::object{{"error", std::move(error)}});
 }
 

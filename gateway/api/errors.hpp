@@ -15,8 +15,8 @@ namespace sangam {
 struct ApiError {
   ErrorCode code = ErrorCode::internal;
   std::string message;
-  std::string param;        ///< Empty: none, null in JSON.
-  Millis retry_after{0};    ///< 0: unknown.
+  std::string param;      ///< Empty: none, null in JSON.
+  Millis retry_after{0};  ///< 0: unknown.
 };
 
 [[noreturn]] inline void throw_exception_from_error(const ApiError& error, const boost::source_location&) {

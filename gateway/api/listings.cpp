@@ -21,13 +21,18 @@ json::object model_object(const ModelListing& listing, std::int64_t created) {
           {"status", listing.state}};
 }
 
-constexpr bool is_tail(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+constexpr bool is_tail(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
 
 /// Length of the well-formed code point at the front of `bytes`, or 0 (Unicode, table 3-7).
 std::size_t code_point_size(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes[0]);
   if (lead < 0x80) return 1;
-  const std::size_t size = lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+  const std::size_t size = lead >= 0xC2 && lead < 0xE0   ? 2
+                           : lead >= 0xE0 && lead < 0xF0 ? 3
+                           : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                         : 0;
   if (size == 0 || bytes.size() < size) return 0;
   for (std::size_t i = 1; i < size; ++i) {
     if (!is_tail(bytes[i])) return 0;
@@ -60,7 +65,8 @@ std::string models_json(const std::vector<ModelListing>& listings, std::int64_t 
   return json::serialize(json::object{{"object", "list"}, {"data", std::move(data)}});
 }
 
-std::string tokenize_json(const std::vector<TokenId>& tokens, Tokens context, const std::vector<std::string>* texts) {
+std::string tokenize_json(const std::vector<TokenId>& tokens, Tokens context,
+                          const std::vector<std::string>* texts) {
   json::object answer{{"count", tokens.size()}, {"max_model_len", context.count()}};
   answer["tokens"] = json::array(tokens.begin(), tokens.end());
   answer["token_strs"] = nullptr;
@@ -68,6 +74,8 @@ std::string tokenize_json(const std::vector<TokenId>& tokens, Tokens context, co
   return json::serialize(answer);
 }
 
-std::string detokenize_json(std::string_view text) { return json::serialize(json::object{{"prompt", printable(text)}}); }
+std::string detokenize_json(std::string_view text) {
+  return json::serialize(json::object{{"prompt", printable(text)}});
+}
 
 }  // namespace sangam

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::int64_t kCompletionTokens = 16;  // As OpenAI documents for /v1/completions.
 
-std::string number(std::int64_t value) { return std::to_string(value); }
+std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
 
 ApiResult<std::vector<TokenId>> known_tokens(const std::vector<TokenId>& tokens, const OfferedModel& model,
                                              std::string_view param) {
@@ -21,12 +23,14 @@ ApiResult<std::vector<TokenId>> known_tokens(const std::vector<TokenId>& tokens,
   return tokens;
 }
 
-ApiResult<std::vector<TokenId>> prompt_tokens(const PromptInput& prompt, const OfferedModel& model, bool special) {
+ApiResult<std::vector<TokenId>> prompt_tokens(const PromptInput& prompt, const OfferedModel& model,
+                                              bool special) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return model.text->encode(*text, special);
   return known_tokens(std::get<std::vector<TokenId>>(prompt), model, "prompt");
 }
 
-ApiResult<std::vector<std::vector<TokenId>>> all_prompts(const TextRequest& request, const OfferedModel& model) {
+ApiResult<std::vector<std::vector<TokenId>>> all_prompts(const TextRequest& request,
+                                                         const OfferedModel& model) {
   std::vector<std::vector<TokenId>> prompts;
   if (request.endpoint == TextEndpoint::chat) {
     auto tokens = chat_tokens(request.chat, model, false);
@@ -49,9 +53,10 @@ ApiResult<Tokens> output_room(const TextRequest& request, const OfferedModel& mo
     const std::int64_t wanted = request.sampling.max_tokens.value_or(1);
     return ApiError{ErrorCode::context_length,
                     "This model's maximum context length is " + number(model.context.count()) +
-                        " tokens. However, you requested " + number(std::int64_t(longest) + wanted) + " tokens (" +
-                        number(std::int64_t(longest)) + " in the " + (chat ? "messages" : "prompt") + ", " +
-                        number(wanted) + " in the completion). Shorten the " + (chat ? "messages." : "prompt."),
+                        " tokens. However, you requested " + number(std::int64_t(longest) + wanted) +
+                        " tokens (" + number(std::int64_t(longest)) + " in the " +
+                        (chat ? "messages" : "prompt") + ", " + number(wanted) +
+                        " in the completion). Shorten the " + (chat ? "messages." : "prompt."),
                     chat ? "messages" : "prompt", Millis{0}};
   }
   std::int64_t fallback = kCompletionTokens;
@@ -72,7 +77,8 @@ Sampling merged(const SamplingWishes& wishes, const SamplingDefaults& defaults, 
   sampling.seed = wishes.seed ? std::uint64_t(*wishes.seed) : seed;
   sampling.min_tokens = Tokens(wishes.min_tokens.value_or(0));
   sampling.stop_tokens = defaults.stop_tokens;
-  sampling.stop_tokens.insert(sampling.stop_tokens.end(), wishes.stop_tokens.begin(), wishes.stop_tokens.end());
+  sampling.stop_tokens.insert(sampling.stop_tokens.end(), wishes.stop_tokens.begin(),
+                              wishes.stop_tokens.end());
   sampling.ignore_eos = wishes.ignore_eos;
   sampling.logprobs = wishes.logprobs;
   if (sampling.top_p == 0.0) {  // OpenAI allows 0: only the most likely token is left.
@@ -88,10 +94,12 @@ ApiResult<bool> set_class(const TextRequest& request, const OfferedModel& model,
   call.ttl = urgency.ttl.value_or(Millis{0});
   call.ttft = urgency.ttft.value_or(model.ttft);
   const bool promised = call.ttft > Millis{0};
-  call.service_class = urgency.service_class.value_or(promised ? ServiceClass::deadline : ServiceClass::normal);
+  call.service_class =
+      urgency.service_class.value_or(promised ? ServiceClass::deadline : ServiceClass::normal);
   if (call.service_class == ServiceClass::deadline && !promised) {
-    return invalid("ttft_slo_ms", "The class 'deadline' needs a time to first token: send the header x-slo-ttft-ms or "
-                                  "the field ttft_slo_ms.");
+    return invalid("ttft_slo_ms",
+                   "The class 'deadline' needs a time to first token: send the header x-slo-ttft-ms or "
+                   "the field ttft_slo_ms.");
   }
   // Who did not ask for a deadline would rather be late than be refused.
   call.requeue_when_late = urgency.requeue_when_late.value_or(!urgency.ttft.has_value());
@@ -102,15 +110,16 @@ ApiResult<bool> check_tokens(const TextRequest& request, const OfferedModel& mod
   std::vector<TokenId> biased;
   for (const LogitBias& bias : request.sampling.logit_bias) biased.push_back(bias.token);
   if (auto known = known_tokens(biased, model, "logit_bias"); !known) return known.error();
-  if (auto known = known_tokens(request.sampling.stop_tokens, model, "stop_token_ids"); !known) return known.error();
+  if (auto known = known_tokens(request.sampling.stop_tokens, model, "stop_token_ids"); !known)
+    return known.error();
   return true;
 }
 
 }  // namespace
 
 ApiError broken_model(const OfferedModel& model) {
-  return ApiError{ErrorCode::corrupt, "The model '" + model.id.text() + "' cannot be used: " + model.broken, "model",
-                  Millis{0}};
+  return ApiError{ErrorCode::corrupt, "The model '" + model.id.text() + "' cannot be used: " + model.broken,
+                  "model", Millis{0}};
 }
 
 ApiResult<std::vector<TokenId>> chat_tokens(const ChatTurns& chat, const OfferedModel& model, bool special) {
@@ -119,7 +128,8 @@ ApiResult<std::vector<TokenId>> chat_tokens(const ChatTurns& chat, const Offered
   return model.text->encode(*rendered, special);
 }
 
-ApiResult<ClientCall> prepare(const TextRequest& request, const OfferedModel& model, const CallSetting& setting) {
+ApiResult<ClientCall> prepare(const TextRequest& request, const OfferedModel& model,
+                              const CallSetting& setting) {
   if (model.text == nullptr) return broken_model(model);
   if (auto known = check_tokens(request, model); !known) return known.error();
   auto prompts = all_prompts(request, model);
@@ -131,15 +141,22 @@ ApiResult<ClientCall> prepare(const TextRequest& request, const OfferedModel& mo
   }
   const auto room = output_room(request, model, longest);
   if (!room) return room.error();
-  ClientCall call{.model = model.id, .tenant = setting.tenant, .prompts = std::move(*prompts), .n = request.n,
-                  .sampling = merged(request.sampling, model.defaults, setting.seed), .stop = request.stop,
-                  .skip_special_tokens = request.skip_special_tokens, .text = model.text, .trace = setting.trace};
+  ClientCall call{.model = model.id,
+                  .tenant = setting.tenant,
+                  .prompts = std::move(*prompts),
+                  .n = request.n,
+                  .sampling = merged(request.sampling, model.defaults, setting.seed),
+                  .stop = request.stop,
+                  .skip_special_tokens = request.skip_special_tokens,
+                  .text = model.text,
+                  .trace = setting.trace};
   call.sampling.max_tokens = *room;
   call.sampling.min_tokens = std::min(call.sampling.min_tokens, *room);
   if (auto set = set_class(request, model, call); !set) return set.error();
   if (std::int64_t(call.choices()) > setting.choices_max) {
     return invalid("n", "Invalid 'n': " + number(std::int64_t(call.choices())) +
-                            " choices (prompts times n) are asked for, " + number(setting.choices_max) + " is the limit.");
+                            " choices (prompts times n) are asked for, " + number(setting.choices_max) +
+                            " is the limit.");
   }
   return call;
 }

@@ -13,7 +13,7 @@ namespace sangam {
 struct CallSetting {
   TenantId tenant{"default"};
   TraceContext trace{};
-  std::uint64_t seed = 0;          ///< For a request that names none.
+  std::uint64_t seed = 0;  ///< For a request that names none.
   std::int64_t choices_max = 64;
 };
 

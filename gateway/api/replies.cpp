@@ -11,9 +11,13 @@ namespace {
 
 namespace json = boost::json;
 
-bool is_chat(const ReplyHead& head) { return head.endpoint == TextEndpoint::chat; }
+bool is_chat(const ReplyHead& head) {
+  return head.endpoint == TextEndpoint::chat;
+}
 
-std::string_view finish_name(FinishReason finish) { return finish == FinishReason::length ? "length" : "stop"; }
+std::string_view finish_name(FinishReason finish) {
+  return finish == FinishReason::length ? "length" : "stop";
+}
 
 json::array exact_bytes(std::string_view bytes) {
   json::array list;
@@ -21,7 +25,9 @@ json::array exact_bytes(std::string_view bytes) {
   return list;
 }
 
-bool is_printable(std::string_view bytes) { return printable(bytes) == bytes; }
+bool is_printable(std::string_view bytes) {
+  return printable(bytes) == bytes;
+}
 
 /// The name of a token in the older form, where a name must be unique among the alternatives: a part of a
 /// code point is spelled out, as OpenAI does.
@@ -37,7 +43,9 @@ std::string token_name(std::string_view bytes) {
 }
 
 /// JSON has no infinity; OpenAI writes this number for what is impossible.
-double finite(double logprob) { return std::max(logprob, -9999.0); }
+double finite(double logprob) {
+  return std::max(logprob, -9999.0);
+}
 
 json::object chat_token(std::string_view bytes, double logprob) {
   return {{"token", printable(bytes)}, {"logprob", finite(logprob)}, {"bytes", exact_bytes(bytes)}};
@@ -94,7 +102,8 @@ json::object framed(const ReplyHead& head, std::string_view object, json::array 
 }
 
 std::string chunk(const ReplyHead& head, json::array choices, const TokenUsage* usage = nullptr) {
-  json::object frame = framed(head, is_chat(head) ? "chat.completion.chunk" : "text_completion", std::move(choices));
+  json::object frame =
+      framed(head, is_chat(head) ? "chat.completion.chunk" : "text_completion", std::move(choices));
   if (usage != nullptr) {
     frame["usage"] = usage_of(*usage);
   } else if (head.include_usage) {
@@ -112,7 +121,9 @@ std::string_view tier_of(ServiceClass service_class) {
 
 std::string role_chunk(const ReplyHead& head, std::size_t choice) {
   json::object delta{{"role", "assistant"}, {"content", ""}};
-  return chunk(head, {json::object{{"index", choice}, {"delta", std::move(delta)}, {"logprobs", nullptr},
+  return chunk(head, {json::object{{"index", choice},
+                                   {"delta", std::move(delta)},
+                                   {"logprobs", nullptr},
                                    {"finish_reason", nullptr}}});
 }
 
@@ -140,14 +151,18 @@ std::string finish_chunk(const ReplyHead& head, const ChoiceEnded& ended) {
   return chunk(head, {std::move(choice)});
 }
 
-std::string usage_chunk(const ReplyHead& head, const TokenUsage& usage) { return chunk(head, {}, &usage); }
+std::string usage_chunk(const ReplyHead& head, const TokenUsage& usage) {
+  return chunk(head, {}, &usage);
+}
 
-std::string whole_answer(const ReplyHead& head, const std::vector<ChoiceAnswer>& choices, const TokenUsage& usage) {
+std::string whole_answer(const ReplyHead& head, const std::vector<ChoiceAnswer>& choices,
+                         const TokenUsage& usage) {
   json::array list;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     json::object choice{{"index", i}};
     if (is_chat(head)) {
-      choice["message"] = json::object{{"role", "assistant"}, {"content", choices[i].text}, {"refusal", nullptr}};
+      choice["message"] =
+          json::object{{"role", "assistant"}, {"content", choices[i].text}, {"refusal", nullptr}};
     } else {
       choice["text"] = choices[i].text;
     }

@@ -4,8 +4,8 @@
 #include <boost/json/serialize.hpp>
 #include <charconv>
 
-#include "gateway/api/chat_messages.hpp"
 #include "gateway/api/body_fields.hpp"
+#include "gateway/api/chat_messages.hpp"
 
 namespace sangam {
 namespace {
@@ -78,12 +78,14 @@ void read_class(BodyFields& fields, Urgency& urgency) {
   }
   const auto tier = fields.text("service_tier");
   if (!tier || *tier == "auto" || *tier == "default" || *tier == "priority") return;
-  if (*tier != "flex") return fields.fail("service_tier", "'" + *tier + "'; expected auto, default, flex or priority");
+  if (*tier != "flex")
+    return fields.fail("service_tier", "'" + *tier + "'; expected auto, default, flex or priority");
   urgency.service_class = ServiceClass::best_effort;
 }
 
 void read_urgency(BodyFields& fields, Urgency& urgency) {
-  if (const auto ttft = fields.number("ttft_slo_ms", {1, 86'400'000})) urgency.ttft = Millis(std::int64_t(*ttft));
+  if (const auto ttft = fields.number("ttft_slo_ms", {1, 86'400'000}))
+    urgency.ttft = Millis(std::int64_t(*ttft));
   read_class(fields, urgency);
 }
 
@@ -128,7 +130,8 @@ void read_turns(BodyFields& fields, ChatTurns& chat) {
     const json::value* choice = fields.find("tool_choice");
     if (choice == nullptr || *choice != json::value("none")) chat.tools = json::serialize(*tools);
   }
-  if (const json::object* args = fields.object("chat_template_kwargs")) chat.template_args = json::serialize(*args);
+  if (const json::object* args = fields.object("chat_template_kwargs"))
+    chat.template_args = json::serialize(*args);
   chat.add_generation_prompt = fields.boolean("add_generation_prompt").value_or(true);
 }
 
@@ -141,7 +144,8 @@ ApiResult<std::string> read_messages(const json::object& body) {
 void read_chat_logprobs(BodyFields& fields, SamplingWishes& sampling) {
   const auto top = fields.integer("top_logprobs", {0, kLogprobsMax});
   const bool wanted = fields.boolean("logprobs").value_or(false);
-  if (top.value_or(0) > 0 && !wanted) fields.fail("top_logprobs", "only allowed together with \"logprobs\": true");
+  if (top.value_or(0) > 0 && !wanted)
+    fields.fail("top_logprobs", "only allowed together with \"logprobs\": true");
   if (wanted) sampling.logprobs = top.value_or(0);
 }
 

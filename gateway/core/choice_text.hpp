@@ -41,12 +41,12 @@ class ChoiceText {
   std::shared_ptr<const ModelText> text_;
   std::unique_ptr<TokenStream> stream_;
   StopStrings stops_;
-  std::int64_t stops_from_;      ///< Stop strings count only behind this many tokens (min_tokens).
+  std::int64_t stops_from_;  ///< Stop strings count only behind this many tokens (min_tokens).
   std::int64_t tokens_ = 0;
-  std::string pending_;          ///< Decoded, not yet released.
-  std::size_t released_ = 0;     ///< Bytes given out.
-  bool stopped_ = false;  ///< A stop string was met: nothing follows.
-  std::int64_t code_points_ = 0; ///< Decoded so far.
+  std::string pending_;           ///< Decoded, not yet released.
+  std::size_t released_ = 0;      ///< Bytes given out.
+  bool stopped_ = false;          ///< A stop string was met: nothing follows.
+  std::int64_t code_points_ = 0;  ///< Decoded so far.
   std::deque<Waiting> waiting_;
 };
 

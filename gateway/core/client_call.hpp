@@ -21,12 +21,12 @@ struct ClientCall {
   ModelId model{};
   TenantId tenant{"default"};
   ServiceClass service_class = ServiceClass::normal;
-  Millis ttft{0};             ///< For the deadline class.
-  Millis ttl{0};              ///< Not to be begun later than this; 0: no limit.
+  Millis ttft{0};  ///< For the deadline class.
+  Millis ttl{0};   ///< Not to be begun later than this; 0: no limit.
   bool requeue_when_late = false;
   std::vector<std::vector<TokenId>> prompts{};
   std::int64_t n = 1;
-  Sampling sampling{};        ///< Of each choice, except for the seed of all but the first.
+  Sampling sampling{};  ///< Of each choice, except for the seed of all but the first.
   std::vector<std::string> stop{};
   bool skip_special_tokens = true;
   std::shared_ptr<const ModelText> text{};

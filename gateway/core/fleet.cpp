@@ -3,7 +3,9 @@
 
 namespace sangam {
 
-void MeshView::found(const ActorName& actor) { actors_.insert(actor); }
+void MeshView::found(const ActorName& actor) {
+  actors_.insert(actor);
+}
 
 /// What it reported is no longer so; what it counted has happened.
 void MeshView::retire(Instance& instance) {
@@ -24,7 +26,9 @@ void MeshView::lost(const ActorName& actor) {
   }
 }
 
-void MeshView::ready(const InstanceReady& instance) { instances_[{instance.model, instance.worker}].ready = true; }
+void MeshView::ready(const InstanceReady& instance) {
+  instances_[{instance.model, instance.worker}].ready = true;
+}
 
 void MeshView::gone(const InstanceGone& gone) {
   const auto found = instances_.find({gone.model, gone.worker});
@@ -50,7 +54,8 @@ ModelState MeshView::state_of(const ModelId& model) const {
   ModelState state;
   std::int64_t pages_used = 0;
   std::int64_t pages = 0;
-  for (auto at = instances_.lower_bound({model, ActorName()}); at != instances_.end() && at->first.first == model; ++at) {
+  for (auto at = instances_.lower_bound({model, ActorName()});
+       at != instances_.end() && at->first.first == model; ++at) {
     const Instance& instance = at->second;
     state.instances += instance.ready ? 1 : 0;
     state.running += instance.status.running;

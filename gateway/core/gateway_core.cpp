@@ -6,7 +6,9 @@
 namespace sangam {
 namespace {
 
-std::string number(std::int64_t value) { return std::to_string(value); }
+std::string number(std::int64_t value) {
+  return std::to_string(value);
+}
 
 /// Tokens that a call may cost at most; what it does not use is given back at its end.
 Tokens cost_of(const ClientCall& call) {
@@ -15,7 +17,9 @@ Tokens cost_of(const ClientCall& call) {
   return cost;
 }
 
-ApiError lost(std::string message) { return ApiError{ErrorCode::unavailable, std::move(message), "", Millis{0}}; }
+ApiError lost(std::string message) {
+  return ApiError{ErrorCode::unavailable, std::move(message), "", Millis{0}};
+}
 
 }  // namespace
 
@@ -49,16 +53,21 @@ CallId GatewayCore::open(ClientCall call, Instant now, Outbox& out) {
 /// Why a call cannot even be submitted.
 std::optional<ApiError> GatewayCore::objection(const ClientCall& call, Instant now) {
   if (!fleet_.present(queue_of(call.model))) {
-    return lost("The model '" + call.model.text() + "' is known, but its queue is away at the moment; try again.");
+    return lost("The model '" + call.model.text() +
+                "' is known, but its queue is away at the moment; try again.");
   }
   if (std::int64_t(calls_.size()) >= limits_.calls_max) {
-    return ApiError{ErrorCode::exhausted, "This gateway serves " + number(limits_.calls_max) +
-                    " calls already, its limit (calls_max); try again.", "", Millis{0}};
+    return ApiError{ErrorCode::exhausted,
+                    "This gateway serves " + number(limits_.calls_max) +
+                        " calls already, its limit (calls_max); try again.",
+                    "", Millis{0}};
   }
   if (const auto wait = rates_.take(call.tenant, cost_of(call), now)) {
-    return ApiError{ErrorCode::queue_full, "The rate limit of tenant '" + call.tenant.text() + "' is reached (" +
-                    number(cost_of(call).count()) + " tokens asked for); try again in " + number(wait->count()) +
-                    " ms.", "", *wait};
+    return ApiError{ErrorCode::queue_full,
+                    "The rate limit of tenant '" + call.tenant.text() + "' is reached (" +
+                        number(cost_of(call).count()) + " tokens asked for); try again in " +
+                        number(wait->count()) + " ms.",
+                    "", *wait};
   }
   return std::nullopt;
 }
@@ -68,10 +77,16 @@ void GatewayCore::submit(LiveCall& live, Choice& choice, Instant now, Outbox& ou
   const std::size_t index = std::size_t(&choice - live.choices.data());
   choice.attempt += 1;
   choice.worker = ActorName();
-  Submit submit{.request = choice.request, .attempt = choice.attempt, .model = call.model, .tenant = call.tenant,
-                .service_class = call.service_class, .requeue_when_late = call.requeue_when_late,
-                .prompt = call.prompts[index / std::size_t(call.n)], .generated = choice.generated,
-                .sampling = call.sampling, .tokens_to = name_};
+  Submit submit{.request = choice.request,
+                .attempt = choice.attempt,
+                .model = call.model,
+                .tenant = call.tenant,
+                .service_class = call.service_class,
+                .requeue_when_late = call.requeue_when_late,
+                .prompt = call.prompts[index / std::size_t(call.n)],
+                .generated = choice.generated,
+                .sampling = call.sampling,
+                .tokens_to = name_};
   submit.sampling.seed += index % std::size_t(call.n);
   if (call.service_class == ServiceClass::deadline) {
     const auto due = choice.begun ? now + call.ttft : live.opened + call.ttft;
@@ -86,19 +101,24 @@ void GatewayCore::submit(LiveCall& live, Choice& choice, Instant now, Outbox& ou
 }
 
 /// Ends the call instead, when the choice has been tried often enough or has no token left to generate.
-void GatewayCore::submit_again(LiveCall& live, Choice& choice, const std::string& why, Instant now, Outbox& out) {
+void GatewayCore::submit_again(LiveCall& live, Choice& choice, const std::string& why, Instant now,
+                               Outbox& out) {
   if (Tokens(std::int64_t(choice.generated.size())) >= live.call.sampling.max_tokens) {
     return end_choice({&live, &choice}, FinishReason::length, now, out);
   }
   if (choice.attempt >= limits_.attempts_max) {
-    return fail(live, lost("The request was lost " + number(choice.attempt) + " times, the last time because " + why +
-                           "; given up (attempts_max)."), now, out);
+    return fail(live,
+                lost("The request was lost " + number(choice.attempt) + " times, the last time because " +
+                     why + "; given up (attempts_max)."),
+                now, out);
   }
   if (!fleet_.present(queue_of(live.call.model))) return;  // Its return submits again.
   submit(live, choice, now, out);
   out.log(LogLevel::warning, "gateway.submitted_again",
-          {{"request", number(std::int64_t(choice.request))}, {"attempt", number(choice.attempt)},
-           {"tokens", number(std::int64_t(choice.generated.size()))}, {"why", why}});
+          {{"request", number(std::int64_t(choice.request))},
+           {"attempt", number(choice.attempt)},
+           {"tokens", number(std::int64_t(choice.generated.size()))},
+           {"why", why}});
 }
 
 void GatewayCore::close(CallId call, Instant now, Outbox& out) {
@@ -117,7 +137,8 @@ void GatewayCore::accept(Place at, Instant now) {
   at.choice->accepted = true;
   at.choice->accepted_at = now;
   LiveCall& live = *at.live;
-  const bool all = std::all_of(live.choices.begin(), live.choices.end(), [](const Choice& c) { return c.accepted; });
+  const bool all =
+      std::all_of(live.choices.begin(), live.choices.end(), [](const Choice& c) { return c.accepted; });
   if (live.admitted || !all) return;
   live.admitted = true;
   tell(live, CallAdmitted{});
@@ -155,7 +176,8 @@ void GatewayCore::on(const TokensProduced& produced, Instant now, Outbox& out) {
   accept(*at, now);  // A worker's letter may overtake the queue's.
   if (produced.first > at->choice->generated.size()) {
     out.log(LogLevel::error, "gateway.gap",
-            {{"request", number(std::int64_t(produced.request))}, {"first", std::to_string(produced.first)},
+            {{"request", number(std::int64_t(produced.request))},
+             {"first", std::to_string(produced.first)},
              {"have", std::to_string(at->choice->generated.size())}});
     return submit_again(*at->live, *at->choice, "tokens were missing from the stream", now, out);
   }
@@ -172,7 +194,8 @@ void GatewayCore::read_tokens(Place at, const TokensProduced& produced, Instant 
   }
   choice->cached = std::max(choice->cached, produced.cached);
   if (produced.tokens.size() > known) time_step(at, produced.tokens.size() - known, now);
-  const bool done = stopped || produced.finish == FinishReason::stop || produced.finish == FinishReason::length;
+  const bool done =
+      stopped || produced.finish == FinishReason::stop || produced.finish == FinishReason::length;
   if (done) {
     auto rest = choice->text.finish();
     delta.text += rest.text;
@@ -203,7 +226,8 @@ void GatewayCore::worker_gave_up(Place at, const TokensProduced& produced, Insta
   if (produced.finish == FinishReason::cancelled) {
     return submit_again(*at.live, *at.choice, "the worker cancelled it", now, out);
   }
-  if (produced.code == ErrorCode::unavailable) return submit_again(*at.live, *at.choice, produced.why, now, out);
+  if (produced.code == ErrorCode::unavailable)
+    return submit_again(*at.live, *at.choice, produced.why, now, out);
   fail(*at.live, ApiError{produced.code, produced.why, "", Millis{0}}, now, out);
 }
 
@@ -213,7 +237,8 @@ void GatewayCore::time_step(Place at, std::size_t fresh, Instant now) {
   if (!choice.begun) {
     choice.begun = true;
     choice.first_at = choice.last_at = now;
-    measurements_.push_back(FirstTokenSeen{at.live->call.model, prompt_of(*at.live, choice), now - at.live->opened});
+    measurements_.push_back(
+        FirstTokenSeen{at.live->call.model, prompt_of(*at.live, choice), now - at.live->opened});
     later -= 1;
   }
   if (later > 0) measurements_.push_back(NextTokensSeen{at.live->call.model, later, now - choice.last_at});
@@ -234,7 +259,8 @@ void GatewayCore::end_choice(Place at, FinishReason finish, Instant now, Outbox&
 
 void GatewayCore::fail(LiveCall& live, ApiError error, Instant now, Outbox& out) {
   out.log(error.code == ErrorCode::internal ? LogLevel::error : LogLevel::info, "gateway.call_failed",
-          {{"model", live.call.model.text()}, {"request", number(std::int64_t(live.choices.front().request))},
+          {{"model", live.call.model.text()},
+           {"request", number(std::int64_t(live.choices.front().request))},
            {"why", error.message}});
   cancel_open_choices(live, "error", now, out);
   tell(live, CallFailed{std::move(error)});

@@ -51,7 +51,9 @@ class GatewayCore {
 
   [[nodiscard]] const MeshView& fleet() const { return fleet_; }
   [[nodiscard]] std::size_t calls() const { return calls_.size(); }
-  [[nodiscard]] RateState rate_state(const TenantId& tenant, Instant now) const { return rates_.state_of(tenant, now); }
+  [[nodiscard]] RateState rate_state(const TenantId& tenant, Instant now) const {
+    return rates_.state_of(tenant, now);
+  }
   /// The trace that a request belongs to; zero for requests that have ended.
   [[nodiscard]] TraceContext trace_of(RequestId request) const;
 
@@ -108,7 +110,9 @@ class GatewayCore {
   [[nodiscard]] std::optional<Place> find(RequestId request, Attempt attempt);
   template <class Predicate>
   [[nodiscard]] std::vector<std::pair<RequestId, Attempt>> open_requests(Predicate chosen) const;
-  void tell(const LiveCall& live, decltype(CallEvent::what) what) { events_.push_back({live.id, std::move(what)}); }
+  void tell(const LiveCall& live, decltype(CallEvent::what) what) {
+    events_.push_back({live.id, std::move(what)});
+  }
 
   ActorName name_;
   GatewayLimits limits_;

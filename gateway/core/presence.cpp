@@ -8,9 +8,13 @@ namespace {
 
 constexpr Timer kAlarm{0};  // One timer for all calls, at the earliest alarm.
 
-ApiError late(ErrorCode code, std::string message) { return ApiError{code, std::move(message), "", Millis{0}}; }
+ApiError late(ErrorCode code, std::string message) {
+  return ApiError{code, std::move(message), "", Millis{0}};
+}
 
-std::string millis(Millis time) { return std::to_string(time.count()) + " ms"; }
+std::string millis(Millis time) {
+  return std::to_string(time.count()) + " ms";
+}
 
 }  // namespace
 
@@ -66,15 +70,17 @@ void GatewayCore::on(const InstanceGone& gone, Instant, Outbox& out) {
 std::optional<ApiError> GatewayCore::overdue(const LiveCall& live, Instant now) const {
   const std::string queue = queue_of(live.call.model).text();
   if (now >= live.ends_by) {
-    return late(ErrorCode::expired, "The call was not done within " + millis(times_.call_max) + " (call_max).");
+    return late(ErrorCode::expired,
+                "The call was not done within " + millis(times_.call_max) + " (call_max).");
   }
   if (!live.admitted && now >= live.opened + times_.accept_within) {
-    return late(ErrorCode::unavailable,
-                queue + " did not answer within " + millis(times_.accept_within) + " (accept_within); try again.");
+    return late(ErrorCode::unavailable, queue + " did not answer within " + millis(times_.accept_within) +
+                                            " (accept_within); try again.");
   }
   if (live.queue_lost && now >= *live.queue_lost + times_.queue_back_within) {
     return late(ErrorCode::unavailable, queue + " was lost and did not return within " +
-                                            millis(times_.queue_back_within) + " (queue_back_within); try again.");
+                                            millis(times_.queue_back_within) +
+                                            " (queue_back_within); try again.");
   }
   return std::nullopt;
 }

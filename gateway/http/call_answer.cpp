@@ -6,14 +6,20 @@
 namespace sangam {
 
 CallAnswer::CallAnswer(ReplyHead head, bool stream, std::size_t choices, std::vector<std::string> echo)
-    : head_(std::move(head)), stream_(stream), choices_(choices), echo_(std::move(echo)), begun_(choices, false) {}
+    : head_(std::move(head)),
+      stream_(stream),
+      choices_(choices),
+      echo_(std::move(echo)),
+      begun_(choices, false) {}
 
 void CallAnswer::take(const decltype(CallEvent::what)& event) {
   std::visit([this](const auto& what) { on(what); }, event);
   changed();
 }
 
-void CallAnswer::on(const CallAdmitted&) { admitted_ = true; }
+void CallAnswer::on(const CallAdmitted&) {
+  admitted_ = true;
+}
 
 /// The first of a choice: its role in a chat, the prompt's echo in a completion.
 void CallAnswer::begin(std::size_t choice) {
@@ -59,6 +65,8 @@ void CallAnswer::on(const CallFailed& failed) {
   event("[DONE]");
 }
 
-void CallAnswer::event(std::string_view json) { ready_.append("data: ").append(json).append("\n\n"); }
+void CallAnswer::event(std::string_view json) {
+  ready_.append("data: ").append(json).append("\n\n");
+}
 
 }  // namespace sangam

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "gateway/http/http_session.hpp"
 
@@ -16,26 +15,42 @@ namespace {
 namespace net = boost::asio;
 using boost::system::error_code;
 
-constexpr std::size_t kPipelineBytes = 64 * 1024;  // Read ahead while a call runs, to notice the client's end.
+constexpr std::size_t kPipelineBytes =
+    64 * 1024;  // Read ahead while a call runs, to notice the client's end.
 
-ApiError broken_promise(const std::exception& e) {
-  return ApiError{ErrorCode::internal, std::string("The request could not be prepared: ") + e.what(), "", Millis{0}};
+/// What stands where the work has thrown: out of memory, mostly.
+ApiError unprepared() {
+  return {ErrorCode::internal, "The request could not be prepared.", "", Millis{0}};
 }
 
-/// What the pool is asked for, and where it leaves the result. A waiting coroutine holds no closure: g++ 12
-/// destroys one twice that is made inside an awaited expression.
+ApiError too_many(std::int64_t limit) {
+  return {
+      ErrorCode::exhausted,
+      "Too many large bodies wait to be read (preparations_max " + std::to_string(limit) + "); try again.",
+      "", Millis{1000}};
+}
+
+/// What the pool is asked for. A waiting coroutine holds no closure: g++ 12 destroys one twice that is made
+/// inside an awaited expression.
 struct PoolErrand {
-  PoolErrand(net::any_io_executor home, std::function<ApiResult<PreparedCall>()> errand)
+  PoolErrand(net::any_io_executor home, std::function<void()> errand)
       : work(std::move(errand)), done(std::move(home), net::steady_timer::time_point::max()) {}
 
-  std::function<ApiResult<PreparedCall>()> work;
-  std::optional<ApiResult<PreparedCall>> result;
-  net::steady_timer done;  ///< Cancelled on its own executor when the result is there.
+  std::function<void()> work;
+  net::steady_timer done;  ///< Cancelled on its own executor when the work is done.
 };
+
+/// `work` writes its result into its caller's frame; what was there stays when it throws.
+void do_work(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception&) {
+  }
+}
 
 void send_to_pool(net::thread_pool& pool, const std::shared_ptr<PoolErrand>& errand) {
   net::post(pool, [errand, guard = net::make_work_guard(errand->done.get_executor())] {
-    errand->result.emplace(errand->work());
+    do_work(errand->work);
     net::post(errand->done.get_executor(), [errand] { errand->done.cancel(); });
   });
 }
@@ -61,33 +76,39 @@ std::string chunked(std::string_view piece) {
 
 }  // namespace
 
-net::awaitable<ApiResult<PreparedCall>> HttpSession::prepare(Exchange& exchange, TextEndpoint endpoint) {
-  std::function<ApiResult<PreparedCall>()> work = [this, &exchange, endpoint,
-                     ticket = house_.desk.ticket(exchange.request, exchange.id, house_.random())] {
-    try {
-      return house_.desk.prepare(exchange.request, endpoint, ticket);
-    } catch (const std::exception& e) {  // Of the JSON library: out of memory.
-      return ApiResult<PreparedCall>(broken_promise(e));
-    }
-  };
+/// Small bodies are read at once, large ones in the pool, so that the streams of others do not stall. False,
+/// with nothing done, when too many wait already.
+net::awaitable<bool> HttpSession::read_body(const Exchange& exchange, std::function<void()> work) {
   const GatewayLimits& limits = house_.options.limits;
-  if (std::int64_t(exchange.request.body.size()) <= limits.inline_body.count()) co_return work();
-  if (house_.preparing >= limits.preparations_max) {
-    co_return ApiError{ErrorCode::exhausted, "Too many large bodies wait to be read (preparations_max " +
-                       std::to_string(limits.preparations_max) + "); try again.", "", Millis{1000}};
+  if (std::int64_t(exchange.request.body.size()) <= limits.inline_body.count()) {
+    do_work(work);
+    co_return true;
   }
+  if (house_.preparing >= limits.preparations_max) co_return false;
   ++house_.preparing;
   const auto errand = std::make_shared<PoolErrand>(stream_.get_executor(), std::move(work));
   send_to_pool(house_.pool, errand);
   error_code cancelled;
   co_await errand->done.async_wait(net::redirect_error(net::use_awaitable, cancelled));
   --house_.preparing;
-  co_return std::move(*errand->result);
+  co_return true;
+}
+
+net::awaitable<bool> HttpSession::tokenize(Exchange& exchange) {
+  HttpReply reply = error_reply(unprepared());
+  std::function<void()> work = [&] { reply = house_.desk.tokens(exchange.request, exchange.match.route); };
+  const bool read = co_await read_body(exchange, std::move(work));
+  if (!read) reply = error_reply(too_many(house_.options.limits.preparations_max));
+  co_return co_await send(exchange, std::move(reply));
 }
 
 net::awaitable<bool> HttpSession::generate(Exchange& exchange, TextEndpoint endpoint) {
   using namespace net::experimental::awaitable_operators;
-  auto prepared = co_await prepare(exchange, endpoint);
+  const CallTicket ticket = house_.desk.ticket(exchange.request, exchange.id, house_.random());
+  ApiResult<PreparedCall> prepared = unprepared();
+  std::function<void()> work = [&] { prepared = house_.desk.prepare(exchange.request, endpoint, ticket); };
+  const bool read = co_await read_body(exchange, std::move(work));
+  if (!read) prepared = too_many(house_.options.limits.preparations_max);
   if (!prepared) co_return co_await send(exchange, error_reply(prepared.error()));
   const bool stream = prepared->stream;
   const std::size_t choices = prepared->call.choices();
@@ -137,7 +158,8 @@ net::awaitable<bool> HttpSession::deliver_stream(Exchange& exchange, CallAnswer&
   const HttpFraming framing = exchange.request.http_1_0 ? HttpFraming::until_close : HttpFraming::chunked;
   const bool keep = exchange.request.keep_alive && framing == HttpFraming::chunked && !house_.draining;
   HttpReply head{.content_type = "text/event-stream; charset=utf-8",
-                 .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}}, .body = {}};
+                 .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}},
+                 .body = {}};
   house_.desk.add_common(head.headers, exchange.request, exchange.id, GatewayActor::now() - exchange.began);
   bool alive = co_await write(head_text(head, framing, keep));
   bool over = false;
@@ -154,10 +176,11 @@ net::awaitable<bool> HttpSession::deliver_stream(Exchange& exchange, CallAnswer&
   if (alive && framing == HttpFraming::chunked) alive = co_await write("0\r\n\r\n");
   exchange.status = alive ? 200 : 499;
   measure(exchange);
-  co_return alive && keep;
+  co_return alive&& keep;
 }
 
-net::awaitable<bool> HttpSession::write_piece(Exchange& exchange, std::string_view piece, HttpFraming framing) {
+net::awaitable<bool> HttpSession::write_piece(Exchange& exchange, std::string_view piece,
+                                              HttpFraming framing) {
   exchange.sent += piece.size();
   if (framing == HttpFraming::until_close) co_return co_await write(piece);
   const std::string chunk = chunked(piece);

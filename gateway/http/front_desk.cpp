@@ -12,7 +12,9 @@ std::int64_t unix_seconds() {
   return std::chrono::duration_cast<Seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-HttpReply json_reply(std::string body) { return {.headers = {}, .body = std::move(body)}; }
+HttpReply json_reply(std::string body) {
+  return {.headers = {}, .body = std::move(body)};
+}
 HttpReply plain_reply(std::string body) {
   return {.content_type = "text/plain; charset=utf-8", .headers = {}, .body = std::move(body)};
 }
@@ -28,8 +30,13 @@ void add_rate(HttpHeaders& headers, const std::string& what, const std::optional
 
 FrontDesk::FrontDesk(const GatewayOptions& options, const ModelCatalog& catalog, const GatewayActor& actor,
                      Metrics& metrics, const std::atomic<std::size_t>& connections)
-    : options_(options), catalog_(catalog), actor_(actor), metrics_(metrics), connections_(connections),
-      keys_(options.keys), created_(unix_seconds()) {}
+    : options_(options),
+      catalog_(catalog),
+      actor_(actor),
+      metrics_(metrics),
+      connections_(connections),
+      keys_(options.keys),
+      created_(unix_seconds()) {}
 
 std::optional<TenantId> FrontDesk::tenant_of(const HttpRequest& request) const {
   return keys_.tenant_of(key_of(request));
@@ -38,43 +45,49 @@ std::optional<TenantId> FrontDesk::tenant_of(const HttpRequest& request) const {
 std::optional<HttpReply> FrontDesk::doorstep(const HttpRequest& request, const RouteMatch& match) const {
   if (request.method == "OPTIONS" && match.route != Route::unknown) return preflight(request, match);
   if (!match.open && !tenant_of(request)) {
-    return error_reply(ApiError{ErrorCode::unauthorized, "Incorrect API key provided, or none. Send the header "
-                                "'Authorization: Bearer KEY'.", "", Millis{0}});
+    return error_reply(ApiError{ErrorCode::unauthorized,
+                                "Incorrect API key provided, or none. Send the header "
+                                "'Authorization: Bearer KEY'.",
+                                "", Millis{0}});
   }
   if (match.route == Route::unknown) {
-    return error_reply(404, "There is nothing at " + request.method + " " + printable(match.argument) + ".", "unknown_url");
+    return error_reply(404, "There is nothing at " + request.method + " " + printable(match.argument) + ".",
+                       "unknown_url");
   }
   if (!match.method_allowed) {
-    HttpReply reply = error_reply(405, "The method " + request.method + " is not allowed here; allowed: " +
-                                           std::string(match.allow) + ".", "method_not_allowed");
+    HttpReply reply = error_reply(
+        405,
+        "The method " + request.method + " is not allowed here; allowed: " + std::string(match.allow) + ".",
+        "method_not_allowed");
     reply.headers.emplace_back("allow", match.allow);
     return reply;
   }
   const std::string_view encoding = request.header("content-encoding");
   if (!encoding.empty() && encoding != "identity") {
-    return error_reply(415, "The content encoding '" + printable(encoding) + "' is not supported; send the body as it is.",
-                       "unsupported_content_encoding");
+    return error_reply(
+        415, "The content encoding '" + printable(encoding) + "' is not supported; send the body as it is.",
+        "unsupported_content_encoding");
   }
   return std::nullopt;
 }
 
 HttpReply FrontDesk::preflight(const HttpRequest& request, const RouteMatch& match) const {
-  HttpReply reply{.status = 204, .content_type = "", .headers = {{"allow", std::string(match.allow)}}, .body = {}};
+  HttpReply reply{
+      .status = 204, .content_type = "", .headers = {{"allow", std::string(match.allow)}}, .body = {}};
   if (options_.cors_origin.empty()) return reply;
   const std::string_view asked = request.header("access-control-request-headers");
   reply.headers.emplace_back("access-control-allow-methods", match.allow);
-  reply.headers.emplace_back("access-control-allow-headers", asked.empty() ? "authorization, content-type" : asked);
+  reply.headers.emplace_back("access-control-allow-headers",
+                             asked.empty() ? "authorization, content-type" : asked);
   reply.headers.emplace_back("access-control-max-age", "86400");
   return reply;
 }
 
-HttpReply FrontDesk::answer(const HttpRequest& request, const RouteMatch& match) const {
+HttpReply FrontDesk::answer(const RouteMatch& match) const {
   switch (match.route) {
     case Route::root: return plain_reply("Sangam is running. The API is at /v1, the models at /v1/models.\n");
     case Route::models: return models();
     case Route::model: return model(match.argument);
-    case Route::tokenize: return tokenize(request.body);
-    case Route::detokenize: return detokenize(request.body);
     case Route::health:
     case Route::ping:
     case Route::live: return json_reply(R"({"status":"ok"})");
@@ -82,7 +95,8 @@ HttpReply FrontDesk::answer(const HttpRequest& request, const RouteMatch& match)
     case Route::version: return json_reply("{\"version\":\"" + options_.version + "\"}");
     case Route::load: return json_reply("{\"server_load\":" + std::to_string(actor_.core().calls()) + "}");
     case Route::metrics: {
-      HttpReply reply = plain_reply(metrics_.text(actor_.core().fleet(), connections_, actor_.core().calls()));
+      HttpReply reply =
+          plain_reply(metrics_.text(actor_.core().fleet(), connections_, actor_.core().calls()));
       reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
       return reply;
     }
@@ -94,8 +108,9 @@ ApiResult<const OfferedModel*> FrontDesk::model_named(const std::string& name) c
   if (const OfferedModel* model = catalog_.find(name)) return model;
   if (name.empty() && catalog_.only()) return catalog_.only();
   if (name.empty()) return invalid("model", "The field 'model' is missing; GET /v1/models lists the names.");
-  return ApiError{ErrorCode::not_found, "The model '" + name + "' does not exist; GET /v1/models lists the names.",
-                  "model", Millis{0}};
+  return ApiError{ErrorCode::not_found,
+                  "The model '" + name + "' does not exist; GET /v1/models lists the names.", "model",
+                  Millis{0}};
 }
 
 ModelListing FrontDesk::listing(const std::string& name, const OfferedModel& model) const {
@@ -113,6 +128,10 @@ HttpReply FrontDesk::model(const std::string& name) const {
   const auto model = model_named(name);
   if (!model) return error_reply(model.error());
   return json_reply(model_json(listing(name, **model), created_));
+}
+
+HttpReply FrontDesk::tokens(const HttpRequest& request, Route route) const {
+  return route == Route::tokenize ? tokenize(request.body) : detokenize(request.body);
 }
 
 HttpReply FrontDesk::tokenize(const std::string& body) const {
@@ -140,7 +159,8 @@ HttpReply FrontDesk::detokenize(const std::string& body) const {
   const ModelText& text = *(*model)->text;
   for (const TokenId token : request->tokens) {
     if (token < text.vocabulary_size()) continue;
-    return error_reply(invalid("tokens", "Invalid 'tokens': " + std::to_string(token) + " is outside of the vocabulary of " +
+    return error_reply(invalid("tokens", "Invalid 'tokens': " + std::to_string(token) +
+                                             " is outside of the vocabulary of " +
                                              std::to_string(text.vocabulary_size()) + "."));
   }
   return json_reply(detokenize_json(text.decode(request->tokens, false)));
@@ -148,16 +168,22 @@ HttpReply FrontDesk::detokenize(const std::string& body) const {
 
 HttpReply FrontDesk::readiness() const {
   for (const OfferedModel& model : catalog_.all()) {
-    if (model.text != nullptr && actor_.core().fleet().can_run(model.id)) return json_reply(R"({"status":"ready"})");
+    if (model.text != nullptr && actor_.core().fleet().can_run(model.id))
+      return json_reply(R"({"status":"ready"})");
   }
-  return error_reply(ApiError{ErrorCode::unavailable, "None of the " + std::to_string(catalog_.all().size()) +
-                              " models has both a queue and a worker yet.", "", Millis{0}});
+  return error_reply(ApiError{
+      ErrorCode::unavailable,
+      "None of the " + std::to_string(catalog_.all().size()) + " models has both a queue and a worker yet.",
+      "", Millis{0}});
 }
 
 CallTicket FrontDesk::ticket(const HttpRequest& request, const std::string& id, std::uint64_t seed) const {
-  return {.setting = {.tenant = tenant_of(request).value_or(TenantId("default")), .trace = trace_of(request),
-                      .seed = seed, .choices_max = options_.limits.choices_max},
-          .id = id, .created = unix_seconds()};
+  return {.setting = {.tenant = tenant_of(request).value_or(TenantId("default")),
+                      .trace = trace_of(request),
+                      .seed = seed,
+                      .choices_max = options_.limits.choices_max},
+          .id = id,
+          .created = unix_seconds()};
 }
 
 ApiResult<PreparedCall> FrontDesk::prepare(const HttpRequest& request, TextEndpoint endpoint,
@@ -173,10 +199,13 @@ ApiResult<PreparedCall> FrontDesk::prepare(const HttpRequest& request, TextEndpo
   auto call = sangam::prepare(*parsed, **model, ticket.setting);
   if (!call) return call.error();
   PreparedCall prepared{.call = std::move(*call), .head = {}, .stream = parsed->stream, .echo = {}};
-  prepared.head = {.endpoint = endpoint, .id = (chat ? "chatcmpl-" : "cmpl-") + ticket.id, .created = ticket.created,
+  prepared.head = {.endpoint = endpoint,
+                   .id = (chat ? "chatcmpl-" : "cmpl-") + ticket.id,
+                   .created = ticket.created,
                    .model = parsed->model.empty() ? (*model)->id.text() : parsed->model,
                    .service_tier = std::string(tier_of(prepared.call.service_class)),
-                   .include_usage = parsed->include_usage, .logprobs = parsed->sampling.logprobs >= 0};
+                   .include_usage = parsed->include_usage,
+                   .logprobs = parsed->sampling.logprobs >= 0};
   for (std::size_t i = 0; parsed->echo && i < prepared.call.choices(); ++i) {
     const std::size_t prompt = i / std::size_t(prepared.call.n);
     const auto* text = std::get_if<std::string>(&parsed->prompts[prompt]);
@@ -185,12 +214,14 @@ ApiResult<PreparedCall> FrontDesk::prepare(const HttpRequest& request, TextEndpo
   return prepared;
 }
 
-void FrontDesk::add_common(HttpHeaders& headers, const HttpRequest& request, const std::string& id, Micros spent) const {
+void FrontDesk::add_common(HttpHeaders& headers, const HttpRequest& request, const std::string& id,
+                           Micros spent) const {
   headers.emplace_back("x-request-id", request_id_of(request).value_or("req-" + id));
   headers.emplace_back("openai-processing-ms", std::to_string(std::chrono::ceil<Millis>(spent).count()));
   if (!options_.cors_origin.empty()) {
     headers.emplace_back("access-control-allow-origin", options_.cors_origin);
-    headers.emplace_back("access-control-expose-headers", "x-request-id, retry-after, retry-after-ms, x-should-retry");
+    headers.emplace_back("access-control-expose-headers",
+                         "x-request-id, retry-after, retry-after-ms, x-should-retry");
   }
   if (const auto tenant = tenant_of(request)) {
     const RateState rates = actor_.core().rate_state(*tenant, GatewayActor::now());

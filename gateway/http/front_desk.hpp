@@ -33,21 +33,25 @@ struct CallTicket {
 
 class FrontDesk {
  public:
-  FrontDesk(const GatewayOptions& options, const ModelCatalog& catalog, const GatewayActor& actor, Metrics& metrics,
-            const std::atomic<std::size_t>& connections);
+  FrontDesk(const GatewayOptions& options, const ModelCatalog& catalog, const GatewayActor& actor,
+            Metrics& metrics, const std::atomic<std::size_t>& connections);
 
   /// Wrong method, no key, no such route, a preflight: what is answered before a body is read.
   [[nodiscard]] std::optional<HttpReply> doorstep(const HttpRequest& request, const RouteMatch& match) const;
-  /// Every route but chat and completions.
-  [[nodiscard]] HttpReply answer(const HttpRequest& request, const RouteMatch& match) const;
+  /// Tokenize and detokenize. Reads only what never changes: any thread may call it.
+  [[nodiscard]] HttpReply tokens(const HttpRequest& request, Route route) const;
+  /// All routes that read no body.
+  [[nodiscard]] HttpReply answer(const RouteMatch& match) const;
 
-  [[nodiscard]] CallTicket ticket(const HttpRequest& request, const std::string& id, std::uint64_t seed) const;
+  [[nodiscard]] CallTicket ticket(const HttpRequest& request, const std::string& id,
+                                  std::uint64_t seed) const;
   /// Reads only what never changes: any thread may call it.
   [[nodiscard]] ApiResult<PreparedCall> prepare(const HttpRequest& request, TextEndpoint endpoint,
                                                 const CallTicket& ticket) const;
 
   /// Headers that every reply has: CORS, request id, time, rate limits.
-  void add_common(HttpHeaders& headers, const HttpRequest& request, const std::string& id, Micros spent) const;
+  void add_common(HttpHeaders& headers, const HttpRequest& request, const std::string& id,
+                  Micros spent) const;
 
  private:
   [[nodiscard]] std::optional<TenantId> tenant_of(const HttpRequest& request) const;

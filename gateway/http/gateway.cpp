@@ -1,11 +1,12 @@
 // Builds the gateway from its parts and owns its threads.
+#include "gateway/gateway.hpp"
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <mutex>
 #include <thread>
 
-#include "gateway/gateway.hpp"
 #include "gateway/http/http_server.hpp"
 #include "gateway/http/open_gateway.hpp"
 
@@ -19,8 +20,11 @@ constexpr Millis kLastWords{2000};  // For cancelled calls to tell their clients
 class HttpGateway final : public Gateway {
  public:
   HttpGateway(GatewayOptions options, ModelCatalog catalog, PostOffice& post)
-      : options_(std::move(options)), catalog_(std::move(catalog)), metrics_(catalog_.ids()),
-        actor_(options_, metrics_, post, io_), desk_(options_, catalog_, actor_, metrics_, connections_),
+      : options_(std::move(options)),
+        catalog_(std::move(catalog)),
+        metrics_(catalog_.ids()),
+        actor_(options_, metrics_, post, io_),
+        desk_(options_, catalog_, actor_, metrics_, connections_),
         house_{options_, desk_, actor_, metrics_, pool_, std::mt19937_64(std::random_device{}())},
         server_(io_, house_, connections_) {}
 
@@ -57,7 +61,8 @@ class HttpGateway final : public Gateway {
     server_.drain();
     const bool emptied = co_await server_.emptied_within(grace);
     if (!emptied) {
-      actor_.fail_all(ApiError{ErrorCode::unavailable, "The gateway is shutting down; try again.", "", Millis{0}});
+      actor_.fail_all(
+          ApiError{ErrorCode::unavailable, "The gateway is shutting down; try again.", "", Millis{0}});
       co_await server_.emptied_within(kLastWords);
       server_.shut_all();
       co_await server_.emptied_within(kLastWords);
@@ -69,7 +74,8 @@ class HttpGateway final : public Gateway {
     if (!options_.log) return;
     for (const OfferedModel& model : catalog_.all()) {
       if (model.text != nullptr) continue;
-      options_.log({LogLevel::warning, "gateway.model_broken", {{"model", model.id.text()}, {"why", model.broken}}});
+      options_.log(
+          {LogLevel::warning, "gateway.model_broken", {{"model", model.id.text()}, {"why", model.broken}}});
     }
   }
 
@@ -89,7 +95,8 @@ class HttpGateway final : public Gateway {
 
 }  // namespace
 
-Result<std::unique_ptr<Gateway>> open_gateway(GatewayOptions options, const ModelReader& read, PostOffice& post) {
+Result<std::unique_ptr<Gateway>> open_gateway(GatewayOptions options, const ModelReader& read,
+                                              PostOffice& post) {
   auto catalog = ModelCatalog::load(options.models, read);
   if (!catalog) return catalog.error();
   auto gateway = std::make_unique<HttpGateway>(std::move(options), std::move(*catalog), post);

@@ -15,7 +15,8 @@ RequestId request_of(const Message& message) {
 
 }  // namespace
 
-GatewayActor::GatewayActor(const GatewayOptions& options, Metrics& metrics, PostOffice& post, boost::asio::io_context& io)
+GatewayActor::GatewayActor(const GatewayOptions& options, Metrics& metrics, PostOffice& post,
+                           boost::asio::io_context& io)
     : options_(options), core_(options), metrics_(metrics), post_(post), io_(io), alarm_(io) {}
 
 Instant GatewayActor::now() {
@@ -68,7 +69,10 @@ void GatewayActor::deliver(const EnvelopePtr& letter) {
 void GatewayActor::carry_out(std::uint64_t correlation) {
   for (auto& [to, message] : outbox_.letters) {
     const TraceContext trace = core_.trace_of(request_of(message));
-    post_.send({.from = options_.name, .to = std::move(to), .correlation = correlation, .trace = trace,
+    post_.send({.from = options_.name,
+                .to = std::move(to),
+                .correlation = correlation,
+                .trace = trace,
                 .message = std::move(message)});
   }
   for (const auto& [timer, at] : outbox_.alarms) timers_[timer] = at;
@@ -86,7 +90,8 @@ void GatewayActor::tell_answers() {
     const auto found = answers_.find(event.call);
     if (found == answers_.end()) continue;
     CallAnswer& answer = *found->second;
-    const bool last = std::holds_alternative<CallEnded>(event.what) || std::holds_alternative<CallFailed>(event.what);
+    const bool last =
+        std::holds_alternative<CallEnded>(event.what) || std::holds_alternative<CallFailed>(event.what);
     if (last) answers_.erase(found);
     answer.take(event.what);
   }

@@ -16,7 +16,8 @@ namespace sangam {
 /// Lives on the I/O thread, where all its verbs but attach and detach are called.
 class GatewayActor {
  public:
-  GatewayActor(const GatewayOptions& options, Metrics& metrics, PostOffice& post, boost::asio::io_context& io);
+  GatewayActor(const GatewayOptions& options, Metrics& metrics, PostOffice& post,
+               boost::asio::io_context& io);
 
   void attach();
   void detach(const std::string& why);

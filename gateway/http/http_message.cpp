@@ -33,7 +33,8 @@ std::string head_text(const HttpReply& reply, HttpFraming framing, bool keep_ali
 
 HttpReply error_reply(const ApiError& error) {
   const ErrorForm form = form_of(error.code);
-  HttpReply reply{.status = form.status, .headers = {{"x-should-retry", form.retry ? "true" : "false"}},
+  HttpReply reply{.status = form.status,
+                  .headers = {{"x-should-retry", form.retry ? "true" : "false"}},
                   .body = error_json(error)};
   if (error.retry_after > Millis{0}) {
     const std::int64_t millis = error.retry_after.count();
@@ -46,7 +47,8 @@ HttpReply error_reply(const ApiError& error) {
 
 HttpReply error_reply(unsigned status, std::string_view message, std::string_view code) {
   const std::string_view type = status < 500 ? "invalid_request_error" : "server_error";
-  return {.status = status, .headers = {{"x-should-retry", "false"}}, .body = error_json(message, type, code)};
+  return {
+      .status = status, .headers = {{"x-should-retry", "false"}}, .body = error_json(message, type, code)};
 }
 
 }  // namespace sangam

@@ -3,12 +3,11 @@
 
 #include <netinet/tcp.h>
 
-#include <charconv>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <charconv>
 
 namespace sangam {
 namespace {
@@ -26,7 +25,8 @@ Error cannot_listen(const std::string& address, const std::string& why) {
 Result<tcp::endpoint> endpoint_of(net::io_context& io, const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == address.npos) {
-    return make_error(ErrorCode::invalid_input, "the address '" + address + "' has no port; write HOST:PORT, as 127.0.0.1:8000");
+    return make_error(ErrorCode::invalid_input,
+                      "the address '" + address + "' has no port; write HOST:PORT, as 127.0.0.1:8000");
   }
   std::uint16_t port = 0;  // The resolver would take 99999 and wrap it.
   const char* const end = address.data() + address.size();
@@ -41,7 +41,8 @@ Result<tcp::endpoint> endpoint_of(net::io_context& io, const std::string& addres
   tcp::resolver resolver(io);
   const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::numeric_service, error);
   if (error || found.empty()) {
-    return make_error(ErrorCode::invalid_input, "the address '" + address + "' cannot be used: " + error.message());
+    return make_error(ErrorCode::invalid_input,
+                      "the address '" + address + "' cannot be used: " + error.message());
   }
   return found.begin()->endpoint();
 }
@@ -68,7 +69,8 @@ Result<void> HttpServer::listen(const std::string& address) {
   if (!error) acceptor_.set_option(net::socket_base::reuse_address(true), error);
   if (!error) acceptor_.bind(*endpoint, error);
   if (error == net::error::address_in_use) {
-    return cannot_listen(address, "the port is in use by another process; choose another one, or port 0 for any");
+    return cannot_listen(address,
+                         "the port is in use by another process; choose another one, or port 0 for any");
   }
   if (!error) acceptor_.listen(net::socket_base::max_listen_connections, error);
   if (!error) endpoint_ = acceptor_.local_endpoint(error);
@@ -76,7 +78,9 @@ Result<void> HttpServer::listen(const std::string& address) {
   return {};
 }
 
-bool HttpServer::full() const { return std::int64_t(sessions_.size()) >= house_.options.limits.connections_max; }
+bool HttpServer::full() const {
+  return std::int64_t(sessions_.size()) >= house_.options.limits.connections_max;
+}
 
 net::awaitable<void> HttpServer::accept_all() {
   while (acceptor_.is_open()) {
@@ -91,7 +95,8 @@ net::awaitable<void> HttpServer::accept_all() {
     if (!error) {
       start_session(std::move(socket));
     } else if (acceptor_.is_open()) {
-      if (house_.options.log) house_.options.log({LogLevel::warning, "gateway.accept_failed", {{"why", error.message()}}});
+      if (house_.options.log)
+        house_.options.log({LogLevel::warning, "gateway.accept_failed", {{"why", error.message()}}});
       net::steady_timer pause(io_, kAcceptPause);
       co_await pause.async_wait(net::use_awaitable);
     }
@@ -109,7 +114,8 @@ net::awaitable<void> HttpServer::run_session(std::list<HttpSession>::iterator se
   try {
     co_await session->run();
   } catch (const std::exception& e) {  // Out of memory, mostly: this connection ends, the others serve on.
-    if (house_.options.log) house_.options.log({LogLevel::error, "gateway.session_failed", {{"why", e.what()}}});
+    if (house_.options.log)
+      house_.options.log({LogLevel::error, "gateway.session_failed", {{"why", e.what()}}});
   }
   sessions_.erase(session);
   connections_ = sessions_.size();

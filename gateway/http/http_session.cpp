@@ -20,8 +20,8 @@ using Parser = http::request_parser<http::string_body>;
 using boost::system::error_code;
 
 constexpr std::size_t kReadBytes = 4096;
-constexpr std::size_t kWriteBytes = 64 * 1024;   // Each such slice has the whole write timeout for itself.
-constexpr std::size_t kLingerBytes = 16 << 20;   // Read and thrown away so that a client sees a refusal.
+constexpr std::size_t kWriteBytes = 64 * 1024;  // Each such slice has the whole write timeout for itself.
+constexpr std::size_t kLingerBytes = 16 << 20;  // Read and thrown away so that a client sees a refusal.
 constexpr Millis kLingerTime{2000};
 
 HttpRequest head_of(const Parser& parser) {
@@ -41,13 +41,15 @@ HttpRequest head_of(const Parser& parser) {
 
 /// What could not be read; nothing where the client is gone or too slow.
 std::optional<HttpReply> reading_refused(const error_code& error, const GatewayLimits& limits) {
-  if (error == http::error::end_of_stream || error.category() != http::make_error_code(http::error::bad_version).category()) {
+  if (error == http::error::end_of_stream ||
+      error.category() != http::make_error_code(http::error::bad_version).category()) {
     return std::nullopt;
   }
   HttpReply reply;
   if (error == http::error::header_limit) {
-    reply = error_reply(431, "The request's head is larger than " + std::to_string(limits.header_max.count()) + " bytes.",
-                        "headers_too_large");
+    reply = error_reply(
+        431, "The request's head is larger than " + std::to_string(limits.header_max.count()) + " bytes.",
+        "headers_too_large");
   } else if (error == http::error::body_limit) {
     reply = error_reply(413, "The body is larger than " + std::to_string(limits.body_max.count()) + " bytes.",
                         "body_too_large");
@@ -72,7 +74,9 @@ std::string new_id(std::mt19937_64& random) {
 HttpSession::HttpSession(net::ip::tcp::socket socket, HttpHouse& house)
     : stream_(std::move(socket)), house_(house), signal_(stream_.get_executor()) {}
 
-void HttpSession::shut() { stream_.close(); }
+void HttpSession::shut() {
+  stream_.close();
+}
 
 net::awaitable<void> HttpSession::run() {
   // g++ 12 miscompiles `a && co_await b` in a condition: an awaited value gets a name first, here and below.
@@ -91,8 +95,8 @@ net::awaitable<bool> HttpSession::wait_for_request() {
   error_code error;
   idle_ = true;
   stream_.expires_after(house_.options.times.idle);
-  const std::size_t bytes =
-      co_await stream_.async_read_some(buffer_.prepare(kReadBytes), net::redirect_error(net::use_awaitable, error));
+  const std::size_t bytes = co_await stream_.async_read_some(buffer_.prepare(kReadBytes),
+                                                             net::redirect_error(net::use_awaitable, error));
   idle_ = false;
   buffer_.commit(bytes);
   co_return !error;
@@ -143,7 +147,8 @@ net::awaitable<bool> HttpSession::answer(Exchange& exchange) {
   const Route route = exchange.match.route;
   if (route == Route::chat) co_return co_await generate(exchange, TextEndpoint::chat);
   if (route == Route::completions) co_return co_await generate(exchange, TextEndpoint::completions);
-  co_return co_await send(exchange, house_.desk.answer(exchange.request, exchange.match));
+  if (route == Route::tokenize || route == Route::detokenize) co_return co_await tokenize(exchange);
+  co_return co_await send(exchange, house_.desk.answer(exchange.match));
 }
 
 net::awaitable<bool> HttpSession::send(Exchange& exchange, HttpReply reply) {
@@ -158,7 +163,7 @@ net::awaitable<bool> HttpSession::send(Exchange& exchange, HttpReply reply) {
   const bool written = co_await write(bytes);
   if (!written) exchange.status = 499;
   measure(exchange);
-  co_return written && keep;
+  co_return written&& keep;
 }
 
 net::awaitable<bool> HttpSession::write(std::string_view bytes) {
@@ -182,7 +187,8 @@ net::awaitable<void> HttpSession::linger() {
   std::size_t total = 0;
   while (!error && total < kLingerBytes) {
     buffer_.clear();
-    total += co_await stream_.async_read_some(buffer_.prepare(kReadBytes), net::redirect_error(net::use_awaitable, error));
+    total += co_await stream_.async_read_some(buffer_.prepare(kReadBytes),
+                                              net::redirect_error(net::use_awaitable, error));
   }
 }
 
@@ -190,10 +196,12 @@ void HttpSession::measure(Exchange& exchange) {
   if (std::exchange(exchange.measured, true)) return;
   const std::string& method = exchange.request.method;
   const bool known = method == "GET" || method == "POST" || method == "HEAD" || method == "OPTIONS";
-  house_.metrics.count({.handler = std::string(exchange.match.handler), .method = known ? method : "other",
+  house_.metrics.count({.handler = std::string(exchange.match.handler),
+                        .method = known ? method : "other",
                         .status = exchange.status,
                         .seconds = double((GatewayActor::now() - exchange.began).count()) / 1e6,
-                        .request_bytes = exchange.request.body.size(), .response_bytes = exchange.sent});
+                        .request_bytes = exchange.request.body.size(),
+                        .response_bytes = exchange.sent});
 }
 
 }  // namespace sangam

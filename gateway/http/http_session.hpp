@@ -9,6 +9,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <functional>
 #include <random>
 
 #include "gateway/http/front_desk.hpp"
@@ -59,7 +60,8 @@ class HttpSession {
   boost::asio::awaitable<bool> read_and_answer();
   boost::asio::awaitable<bool> answer(Exchange& exchange);
   boost::asio::awaitable<bool> generate(Exchange& exchange, TextEndpoint endpoint);
-  boost::asio::awaitable<ApiResult<PreparedCall>> prepare(Exchange& exchange, TextEndpoint endpoint);
+  boost::asio::awaitable<bool> tokenize(Exchange& exchange);
+  boost::asio::awaitable<bool> read_body(const Exchange& exchange, std::function<void()> work);
   boost::asio::awaitable<bool> deliver(Exchange& exchange, CallAnswer& answer, bool stream);
   boost::asio::awaitable<bool> deliver_stream(Exchange& exchange, CallAnswer& answer);
   boost::asio::awaitable<void> watch();

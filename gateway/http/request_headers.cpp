@@ -41,8 +41,8 @@ std::string_view key_of(const HttpRequest& request) {
   constexpr std::string_view kScheme = "bearer ";
   const std::string_view value = request.header("authorization");
   const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? char(a + 32) : a) == b; };
-  if (value.size() > kScheme.size() && std::equal(kScheme.begin(), kScheme.end(), value.begin(),
-                                                  [&](char a, char b) { return same(b, a); })) {
+  if (value.size() > kScheme.size() &&
+      std::equal(kScheme.begin(), kScheme.end(), value.begin(), [&](char a, char b) { return same(b, a); })) {
     const std::size_t from = value.find_first_not_of(' ', kScheme.size());
     return from == value.npos ? std::string_view() : value.substr(from);
   }
@@ -59,8 +59,13 @@ std::optional<Millis> go_duration(std::string_view text) {
     const std::size_t letters = std::min(text.find_first_of("0123456789."), text.size());
     const std::string_view unit = text.substr(0, letters);
     text.remove_prefix(letters);
-    const double scale = unit == "h" ? 3.6e6 : unit == "m" ? 6e4 : unit == "s" ? 1e3 : unit == "ms" ? 1.0
-                         : unit == "us" ? 1e-3 : unit == "ns" ? 1e-6 : 0.0;
+    const double scale = unit == "h"    ? 3.6e6
+                         : unit == "m"  ? 6e4
+                         : unit == "s"  ? 1e3
+                         : unit == "ms" ? 1.0
+                         : unit == "us" ? 1e-3
+                         : unit == "ns" ? 1e-6
+                                        : 0.0;
     if (!value || scale == 0.0) return std::nullopt;
     total += *value * scale;
   }
@@ -71,7 +76,8 @@ std::optional<Millis> go_duration(std::string_view text) {
 ApiResult<Urgency> urgency_of(const HttpRequest& request, Urgency urgency) {
   if (const auto text = request.header("x-slo-ttft-ms"); !text.empty()) {
     const auto millis = as_number(text);
-    if (!millis || *millis < 1 || *millis > kMillisMax) return bad_header("x-slo-ttft-ms", text, "milliseconds from 1");
+    if (!millis || *millis < 1 || *millis > kMillisMax)
+      return bad_header("x-slo-ttft-ms", text, "milliseconds from 1");
     urgency.ttft = Millis(std::int64_t(*millis));
   }
   if (const auto text = request.header("x-llm-d-inference-ttl"); !text.empty()) {
@@ -81,13 +87,18 @@ ApiResult<Urgency> urgency_of(const HttpRequest& request, Urgency urgency) {
     }
   }
   if (const auto text = request.header("x-sangam-class"); !text.empty()) {
-    if (text == "deadline") urgency.service_class = ServiceClass::deadline;
-    else if (text == "normal") urgency.service_class = ServiceClass::normal;
-    else if (text == "best_effort") urgency.service_class = ServiceClass::best_effort;
-    else return bad_header("x-sangam-class", text, "deadline, normal or best_effort");
+    if (text == "deadline")
+      urgency.service_class = ServiceClass::deadline;
+    else if (text == "normal")
+      urgency.service_class = ServiceClass::normal;
+    else if (text == "best_effort")
+      urgency.service_class = ServiceClass::best_effort;
+    else
+      return bad_header("x-sangam-class", text, "deadline, normal or best_effort");
   }
   if (const auto text = request.header("x-sangam-when-late"); !text.empty()) {
-    if (text != "refuse" && text != "requeue") return bad_header("x-sangam-when-late", text, "refuse or requeue");
+    if (text != "refuse" && text != "requeue")
+      return bad_header("x-sangam-when-late", text, "refuse or requeue");
     urgency.requeue_when_late = text == "requeue";
   }
   return urgency;
@@ -97,7 +108,8 @@ TraceContext trace_of(const HttpRequest& request) {
   const std::string_view text = request.header("traceparent");  // 2-32-16-2 hexadecimal digits
   TraceContext trace;
   const bool shaped = text.size() >= 55 && text[2] == '-' && text[35] == '-' && text[52] == '-';
-  if (!shaped || !read_hex(text.substr(3, 32), trace.trace) || !read_hex(text.substr(36, 16), trace.span)) return {};
+  if (!shaped || !read_hex(text.substr(3, 32), trace.trace) || !read_hex(text.substr(36, 16), trace.span))
+    return {};
   return trace;
 }
 

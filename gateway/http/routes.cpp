@@ -61,7 +61,10 @@ bool contains_method(std::string_view allow, std::string_view method) {
 }
 
 RouteMatch matched(Route route, std::string_view handler, std::string_view allow, std::string_view method) {
-  return {.route = route, .argument = {}, .handler = handler, .allow = allow,
+  return {.route = route,
+          .argument = {},
+          .handler = handler,
+          .allow = allow,
           .method_allowed = contains_method(allow, method)};
 }
 

@@ -7,17 +7,30 @@
 namespace sangam {
 
 enum class Route {
-  unknown, root, chat, completions, models, model, tokenize, detokenize,
-  health, ping, live, ready, version, metrics, load
+  unknown,
+  root,
+  chat,
+  completions,
+  models,
+  model,
+  tokenize,
+  detokenize,
+  health,
+  ping,
+  live,
+  ready,
+  version,
+  metrics,
+  load
 };
 
 struct RouteMatch {
   Route route = Route::unknown;
-  std::string argument;             ///< Route::model: its name, which may contain slashes.
-  std::string_view handler;         ///< For metrics: the pattern, never the path itself.
-  std::string_view allow;           ///< The methods, as the header Allow lists them.
+  std::string argument;      ///< Route::model: its name, which may contain slashes.
+  std::string_view handler;  ///< For metrics: the pattern, never the path itself.
+  std::string_view allow;    ///< The methods, as the header Allow lists them.
   bool method_allowed = true;
-  bool open = false;                ///< Probes need no key.
+  bool open = false;  ///< Probes need no key.
 };
 
 /// The query is ignored, %XX is decoded, a trailing slash does not matter.

@@ -22,8 +22,12 @@ using prometheus::Histogram;
 using prometheus::Labels;
 using prometheus::Summary;
 
-double seconds(Micros time) { return double(time.count()) / 1e6; }
-double count_of(Tokens tokens) { return double(tokens.count()); }
+double seconds(Micros time) {
+  return double(time.count()) / 1e6;
+}
+double count_of(Tokens tokens) {
+  return double(tokens.count());
+}
 
 /// Adds series of one model to families that all models share.
 class ModelRegistrar {
@@ -48,7 +52,9 @@ class ModelRegistrar {
 };
 
 /// A counter that follows a total kept elsewhere.
-void follow(Counter& counter, std::uint64_t total) { counter.Increment(double(total) - counter.Value()); }
+void follow(Counter& counter, std::uint64_t total) {
+  counter.Increment(double(total) - counter.Value());
+}
 
 struct ModelSeries {
   explicit ModelSeries(ModelRegistrar r);
@@ -77,30 +83,38 @@ ModelSeries::ModelSeries(ModelRegistrar r)
       generation_tokens(r.counter("vllm:generation_tokens_total", "Number of generation tokens processed.")),
       preemptions(r.counter("vllm:num_preemptions_total", "Cumulative number of preemptions.")),
       rejections(r.counter("vllm:admission_rejections_total", "Requests that the queue refused.")),
-      expirations(r.counter("sangam_requests_expired_total", "Requests whose deadline passed before execution.")),
+      expirations(
+          r.counter("sangam_requests_expired_total", "Requests whose deadline passed before execution.")),
       resubmissions(r.counter("sangam_requests_resubmitted_total", "Attempts beyond the first.")),
       prefix_queries(r.counter("vllm:prefix_cache_queries_total", "Prefix cache queries, in tokens.")),
       prefix_hits(r.counter("vllm:prefix_cache_hits_total", "Prefix cache hits, in tokens.")),
       prefix_queries_old(r.counter("vllm:gpu_prefix_cache_queries_total", "The older name of the queries.")),
       prefix_hits_old(r.counter("vllm:gpu_prefix_cache_hits_total", "The older name of the hits.")),
-      ttft(r.histogram("vllm:time_to_first_token_seconds", "Time to first token in seconds.", buckets::ttft())),
+      ttft(r.histogram("vllm:time_to_first_token_seconds", "Time to first token in seconds.",
+                       buckets::ttft())),
       inter_token(r.histogram("vllm:inter_token_latency_seconds", "Time between tokens.", buckets::token())),
       inter_token_old(r.histogram("vllm:time_per_output_token_seconds", "The older name.", buckets::token())),
       per_output_token(r.histogram("vllm:request_time_per_output_token_seconds",
                                    "Mean time per output token of each request.", buckets::token())),
-      whole(r.histogram("vllm:e2e_request_latency_seconds", "End to end request latency.", buckets::request())),
+      whole(
+          r.histogram("vllm:e2e_request_latency_seconds", "End to end request latency.", buckets::request())),
       queued(r.histogram("vllm:request_queue_time_seconds", "Time spent in WAITING.", buckets::request())),
       prefill(r.histogram("vllm:request_prefill_time_seconds", "Time spent in PREFILL.", buckets::request())),
       decode(r.histogram("vllm:request_decode_time_seconds", "Time spent in DECODE.", buckets::request())),
-      inference(r.histogram("vllm:request_inference_time_seconds", "Time spent in RUNNING.", buckets::request())),
-      prompt_size(r.histogram("vllm:request_prompt_tokens", "Prefill tokens per request.", buckets::tokens())),
-      output_size(r.histogram("vllm:request_generation_tokens", "Generated tokens per request.", buckets::tokens())),
-      output_max(r.histogram("vllm:request_max_num_generation_tokens", "Maximum number of requested generation tokens.",
+      inference(
+          r.histogram("vllm:request_inference_time_seconds", "Time spent in RUNNING.", buckets::request())),
+      prompt_size(
+          r.histogram("vllm:request_prompt_tokens", "Prefill tokens per request.", buckets::tokens())),
+      output_size(
+          r.histogram("vllm:request_generation_tokens", "Generated tokens per request.", buckets::tokens())),
+      output_max(r.histogram("vllm:request_max_num_generation_tokens",
+                             "Maximum number of requested generation tokens.", buckets::tokens())),
+      params_max(r.histogram("vllm:request_params_max_tokens", "The max_tokens of each request.",
                              buckets::tokens())),
-      params_max(r.histogram("vllm:request_params_max_tokens", "The max_tokens of each request.", buckets::tokens())),
       params_n(r.histogram("vllm:request_params_n", "The n of each request.", buckets::choices())) {
   for (const std::string reason : {"stop", "length", "abort", "error"}) {
-    success[reason] = &r.counter("vllm:request_success_total", "Ended requests by reason.", {{"finished_reason", reason}});
+    success[reason] =
+        &r.counter("vllm:request_success_total", "Ended requests by reason.", {{"finished_reason", reason}});
   }
 }
 
@@ -155,17 +169,32 @@ void ModelSeries::count(const ChoiceMeasured& measured) {
 
 struct Metrics::Series {
   explicit Series(const std::vector<ModelId>& names)
-      : requests(prometheus::BuildCounter().Name("http_requests_total").Help("Requests by handler, method and status.")
+      : requests(prometheus::BuildCounter()
+                     .Name("http_requests_total")
+                     .Help("Requests by handler, method and status.")
                      .Register(registry)),
-        durations(prometheus::BuildHistogram().Name("http_request_duration_seconds").Help("Time until the last byte.")
+        durations(prometheus::BuildHistogram()
+                      .Name("http_request_duration_seconds")
+                      .Help("Time until the last byte.")
                       .Register(registry)),
-        request_sizes(prometheus::BuildSummary().Name("http_request_size_bytes").Help("Bytes of request bodies.")
+        request_sizes(prometheus::BuildSummary()
+                          .Name("http_request_size_bytes")
+                          .Help("Bytes of request bodies.")
                           .Register(registry)),
-        response_sizes(prometheus::BuildSummary().Name("http_response_size_bytes").Help("Bytes of response bodies.")
+        response_sizes(prometheus::BuildSummary()
+                           .Name("http_response_size_bytes")
+                           .Help("Bytes of response bodies.")
                            .Register(registry)),
-        connections(prometheus::BuildGauge().Name("sangam_connections").Help("Open client connections.")
-                        .Register(registry).Add({})),
-        calls(prometheus::BuildGauge().Name("sangam_calls").Help("Calls in flight.").Register(registry).Add({})) {
+        connections(prometheus::BuildGauge()
+                        .Name("sangam_connections")
+                        .Help("Open client connections.")
+                        .Register(registry)
+                        .Add({})),
+        calls(prometheus::BuildGauge()
+                  .Name("sangam_calls")
+                  .Help("Calls in flight.")
+                  .Register(registry)
+                  .Add({})) {
     for (const ModelId& name : names) models.emplace(name, ModelSeries(ModelRegistrar(registry, name)));
   }
 
@@ -193,7 +222,8 @@ void Metrics::count(const Measurement& measurement) {
 
 void Metrics::count(const HttpMeasured& exchange) {
   const std::string status = std::to_string(exchange.status / 100) + "xx";
-  series_->requests.Add({{"handler", exchange.handler}, {"method", exchange.method}, {"status", status}}).Increment();
+  series_->requests.Add({{"handler", exchange.handler}, {"method", exchange.method}, {"status", status}})
+      .Increment();
   const Labels handler{{"handler", exchange.handler}};
   series_->durations.Add({{"handler", exchange.handler}, {"method", exchange.method}}, buckets::http())
       .Observe(exchange.seconds);

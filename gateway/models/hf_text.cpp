@@ -47,13 +47,19 @@ class HfText final : public ModelText {
 
   [[nodiscard]] Result<std::string> render(const ChatTurns& turns) const override {
     if (!chat_) {
-      return make_error(ErrorCode::invalid_input,
-                        "This model has no chat template; use /v1/completions, or add one to its tokenizer_config.json.");
+      return make_error(
+          ErrorCode::invalid_input,
+          "This model has no chat template; use /v1/completions, or add one to its tokenizer_config.json.");
     }
-    ChatInput input{.messages = turns.messages, .tools = turns.tools, .documents = {}, .variables = turns.template_args,
-                    .add_generation_prompt = turns.add_generation_prompt, .special_tokens = {},
+    ChatInput input{.messages = turns.messages,
+                    .tools = turns.tools,
+                    .documents = {},
+                    .variables = turns.template_args,
+                    .add_generation_prompt = turns.add_generation_prompt,
+                    .special_tokens = {},
                     .local_time = local_time()};
-    for (const Tokenizer::RoleToken& token : tokenizer_->roles()) input.special_tokens.emplace_back(token.role, token.text);
+    for (const Tokenizer::RoleToken& token : tokenizer_->roles())
+      input.special_tokens.emplace_back(token.role, token.text);
     return chat_->render(input);
   }
 

@@ -14,14 +14,16 @@
 
 namespace sangam {
 
-/// Reads a model's tokenizer, chat template, defaults and context; on failure the model is broken, and says why.
+/// Reads a model's tokenizer, chat template, defaults and context; on failure the model is broken, and says
+/// why.
 using ModelReader = std::function<OfferedModel(const ServedModel&)>;
 
 /// Immutable, hence shared by threads.
 class ModelCatalog {
  public:
   /// Fails if two models claim one name: whichever of them answered would surprise somebody.
-  [[nodiscard]] static Result<ModelCatalog> load(const std::vector<ServedModel>& models, const ModelReader& read);
+  [[nodiscard]] static Result<ModelCatalog> load(const std::vector<ServedModel>& models,
+                                                 const ModelReader& read);
 
   /// By id or alias; null where nobody has that name.
   [[nodiscard]] const OfferedModel* find(std::string_view name) const;
@@ -29,7 +31,9 @@ class ModelCatalog {
   [[nodiscard]] const OfferedModel* only() const { return models_.size() == 1 ? &models_.front() : nullptr; }
   [[nodiscard]] const std::deque<OfferedModel>& all() const { return models_; }
   /// Ids and aliases in order.
-  [[nodiscard]] const std::map<std::string, const OfferedModel*, std::less<>>& names() const { return names_; }
+  [[nodiscard]] const std::map<std::string, const OfferedModel*, std::less<>>& names() const {
+    return names_;
+  }
   [[nodiscard]] std::vector<ModelId> ids() const;
 
  private:

@@ -45,8 +45,13 @@ std::optional<Error> fill(OfferedModel& model, const std::filesystem::path& fold
 }  // namespace
 
 OfferedModel read_offered_model(const ServedModel& served) {
-  OfferedModel model{.id = served.id, .aliases = served.aliases, .context = served.context, .ttft = served.ttft,
-                     .defaults = {}, .text = nullptr, .broken = {}};
+  OfferedModel model{.id = served.id,
+                     .aliases = served.aliases,
+                     .context = served.context,
+                     .ttft = served.ttft,
+                     .defaults = {},
+                     .text = nullptr,
+                     .broken = {}};
   if (const auto fault = fill(model, served.folder)) model.broken = fault->context;
   return model;
 }

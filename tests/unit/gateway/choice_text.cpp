@@ -93,7 +93,8 @@ TEST_CASE("a stop within one token cuts the token") {
 
 TEST_CASE("code points that tokens split come out whole, however they are split") {
   for (const auto& words : all_splits("h\xC3\xA9\xF0\x9F\x98\x80!")) {
-    const Streamed out = run(call_with(std::make_shared<testing::WordText>(words), {}), counting(words.size()));
+    const Streamed out =
+        run(call_with(std::make_shared<testing::WordText>(words), {}), counting(words.size()));
     CHECK(out.text == "h\xC3\xA9\xF0\x9F\x98\x80!");
     for (const std::string& delta : out.deltas) {
       if (!delta.empty()) CHECK((static_cast<unsigned char>(delta.front()) & 0xC0) != 0x80);
@@ -108,7 +109,8 @@ TEST_CASE("stops do not count before min_tokens") {
 }
 
 TEST_CASE("every token has its exact bytes, and goes with the text that begins in it") {
-  const auto text = std::make_shared<testing::WordText>(std::vector<std::string>{"a", "\xF0\x9F", "\x98\x80", "b"});
+  const auto text =
+      std::make_shared<testing::WordText>(std::vector<std::string>{"a", "\xF0\x9F", "\x98\x80", "b"});
   ChoiceText choice(call_with(text, {}));
   const auto push = [&](TokenId token) {
     const PositionLogprobs scores{{token, -0.25}, {}};

@@ -13,7 +13,9 @@ const ActorName kQueue = queue_of(kModel);
 const ActorName kWorker("worker/1");
 const ActorName kOther("worker/2");
 
-Instant at(std::int64_t millis) { return Instant(Millis(millis)); }
+Instant at(std::int64_t millis) {
+  return Instant(Millis(millis));
+}
 
 /// A core with its queue present, and what it says.
 struct Desk {
@@ -65,8 +67,13 @@ struct Desk {
   }
   TokensProduced tokens(const Submit& submit, std::uint64_t first, std::vector<TokenId> ids,
                         FinishReason finish = FinishReason::none) {
-    return {.request = submit.request, .attempt = submit.attempt, .first = first, .tokens = std::move(ids),
-            .logprobs = {}, .finish = finish, .why = {}};
+    return {.request = submit.request,
+            .attempt = submit.attempt,
+            .first = first,
+            .tokens = std::move(ids),
+            .logprobs = {},
+            .finish = finish,
+            .why = {}};
   }
 
   GatewayCore core;
@@ -133,7 +140,8 @@ TEST_CASE("one refused choice fails the call and cancels the others") {
   desk.core.open(Desk::call(2), at(0), desk.out);
   const auto submits = desk.sent<Submit>();
   desk.core.on(Accepted{submits[0].request, 1}, at(1), desk.out);
-  desk.core.on(Refused{submits[1].request, 1, ErrorCode::queue_full, "256 waiting", Millis{1500}}, at(1), desk.out);
+  desk.core.on(Refused{submits[1].request, 1, ErrorCode::queue_full, "256 waiting", Millis{1500}}, at(1),
+               desk.out);
   REQUIRE(desk.told<CallFailed>().size() == 1);
   CHECK(desk.told<CallFailed>().front().error.code == ErrorCode::queue_full);
   CHECK(desk.told<CallFailed>().front().error.retry_after == Millis{1500});
@@ -288,7 +296,8 @@ TEST_CASE("closing a call cancels every open choice and says no more") {
   CHECK(desk.core.calls() == 0);
 }
 
-TEST_CASE("a worker that cancels by itself, or is too full, costs an attempt; another failure ends the call") {
+TEST_CASE(
+    "a worker that cancels by itself, or is too full, costs an attempt; another failure ends the call") {
   Desk desk;
   desk.core.open(Desk::call(), at(0), desk.out);
   const Submit submit = only(desk.sent<Submit>());
@@ -306,7 +315,8 @@ TEST_CASE("a worker that cancels by itself, or is too full, costs an attempt; an
   CHECK(desk.told<CallFailed>().front().error.message == "logits are not numbers");
 }
 
-TEST_CASE("a request whose last token has come is not submitted again for want of the word that it was the last") {
+TEST_CASE(
+    "a request whose last token has come is not submitted again for want of the word that it was the last") {
   Desk desk;
   ClientCall call = Desk::call();
   call.sampling.max_tokens = Tokens{2};
@@ -318,7 +328,9 @@ TEST_CASE("a request whose last token has come is not submitted again for want o
   CHECK(desk.told<ChoiceEnded>().front().finish == FinishReason::length);
 }
 
-TEST_CASE("deadlines travel as the time that is left, and a loss never turns into lateness that drops the request") {
+TEST_CASE(
+    "deadlines travel as the time that is left, and a loss never turns into lateness that drops the "
+    "request") {
   Desk desk;
   ClientCall call = Desk::call();
   call.service_class = ServiceClass::deadline;
@@ -338,8 +350,9 @@ TEST_CASE("deadlines travel as the time that is left, and a loss never turns int
   desk.core.on(desk.tokens(second, 0, {'a'}), at(1160), desk.out);
   desk.core.on(Interrupted{second.request, 2, "lost"}, at(1900), desk.out);
   const Submit third = only(desk.sent<Submit>());
-  CHECK(third.ttft_in == Millis{400});    // The first token was on time; the next one has a due time of its own.
-  CHECK(third.expires_in == Millis{0});   // It was begun in time.
+  CHECK(third.ttft_in ==
+        Millis{400});  // The first token was on time; the next one has a due time of its own.
+  CHECK(third.expires_in == Millis{0});  // It was begun in time.
 }
 
 TEST_CASE("without its queue a call is refused at once") {
@@ -364,7 +377,8 @@ TEST_CASE("more calls than calls_max are refused") {
 
 TEST_CASE("a tenant's tokens are taken for the worst case, and given back when the call uses fewer") {
   GatewayOptions options;
-  options.keys = {{.key = "k", .tenant = TenantId("t"), .requests_per_minute = 60, .tokens_per_minute = Tokens{11}}};
+  options.keys = {
+      {.key = "k", .tenant = TenantId("t"), .requests_per_minute = 60, .tokens_per_minute = Tokens{11}}};
   Desk desk(options);
   ClientCall call = Desk::call();  // 3 of prompt and at most 8: all 11.
   call.tenant = TenantId("t");

@@ -12,8 +12,13 @@ const ActorName kOne("worker/1");
 const ActorName kTwo("worker/2");
 
 InstanceStatus status(const ActorName& worker, std::int64_t running, std::int64_t used, std::uint64_t hits) {
-  return {.worker = worker, .model = kModel, .running = running, .waiting = 1, .kv_used = Pages{used},
-          .kv_total = Pages{10}, .prefix_hits = hits};
+  return {.worker = worker,
+          .model = kModel,
+          .running = running,
+          .waiting = 1,
+          .kv_used = Pages{used},
+          .kv_total = Pages{10},
+          .prefix_hits = hits};
 }
 
 }  // namespace

@@ -14,7 +14,9 @@ const std::string kText = "/v1/completions";
 std::string chat_body(const std::string& more = "") {
   return R"({"model":"org/bytes","messages":[{"role":"user","content":"hi"}])" + more + "}";
 }
-std::string text_body(const std::string& more = "") { return R"({"model":"bytes","prompt":"1+1=")" + more + "}"; }
+std::string text_body(const std::string& more = "") {
+  return R"({"model":"bytes","prompt":"1+1=")" + more + "}";
+}
 
 }  // namespace
 
@@ -99,7 +101,8 @@ TEST_CASE("the usage chunk comes if and only if it is asked for, last, with an e
   door.mesh.on_submit = [&](const Submit& submit) { door.mesh.answer(submit, "ok"); };
   for (const std::string& path : {kChat, kText}) {
     const std::string plain = path == kChat ? chat_body(R"(,"stream":true)") : text_body(R"(,"stream":true)");
-    for (const std::string& event : events_of(door.post(path, plain).body)) CHECK(event.find("usage") == std::string::npos);
+    for (const std::string& event : events_of(door.post(path, plain).body))
+      CHECK(event.find("usage") == std::string::npos);
     std::string asked = plain;
     asked.insert(asked.size() - 1, R"(,"stream_options":{"include_usage":true})");
     const auto events = events_of(door.post(path, asked).body);
@@ -159,7 +162,8 @@ TEST_CASE("logprobs have the shape of their endpoint, with exact bytes") {
   CHECK(content[0].at("top_logprobs").at(0).at("token") == "0");
   const auto bare = parsed(door.post(kChat, chat_body(R"(,"logprobs":true)")).body);
   CHECK(bare.at("choices").at(0).at("logprobs").at("content").at(0).at("top_logprobs").as_array().empty());
-  const auto text = parsed(door.post(kText, text_body(R"(,"logprobs":1)")).body).at("choices").at(0).at("logprobs");
+  const auto text =
+      parsed(door.post(kText, text_body(R"(,"logprobs":1)")).body).at("choices").at(0).at("logprobs");
   CHECK(text.at("tokens") == boost::json::array{"bytes:\\xc3", "bytes:\\xa9"});
   CHECK(text.at("text_offset") == boost::json::array{0, 0});
   CHECK(text.at("top_logprobs").at(0).at("0") == -1.0);
@@ -169,7 +173,8 @@ TEST_CASE("logprobs have the shape of their endpoint, with exact bytes") {
 TEST_CASE("a refusal before the answer begins is a status with a time to come back") {
   OpenDoor door;
   door.mesh.on_submit = [&](const Submit& submit) {
-    door.mesh.tell(Refused{submit.request, submit.attempt, ErrorCode::queue_full, "256 requests wait", Millis{1234}});
+    door.mesh.tell(
+        Refused{submit.request, submit.attempt, ErrorCode::queue_full, "256 requests wait", Millis{1234}});
   };
   const RawReply reply = door.post(kChat, chat_body(R"(,"stream":true)"));
   CHECK(reply.status == 429);
@@ -187,8 +192,14 @@ TEST_CASE("a failure after the stream began is an event in it, then [DONE], and 
   door.mesh.on_submit = [&](const Submit& submit) {
     door.mesh.accept(submit);
     door.mesh.tokens(submit, 0, "so far");
-    TokensProduced failed{.request = submit.request, .attempt = submit.attempt, .first = 6, .tokens = {}, .logprobs = {},
-                          .finish = FinishReason::failed, .code = ErrorCode::internal, .why = "logits are not numbers"};
+    TokensProduced failed{.request = submit.request,
+                          .attempt = submit.attempt,
+                          .first = 6,
+                          .tokens = {},
+                          .logprobs = {},
+                          .finish = FinishReason::failed,
+                          .code = ErrorCode::internal,
+                          .why = "logits are not numbers"};
     door.mesh.tell(failed);
   };
   const RawReply reply = door.post(kChat, chat_body(R"(,"stream":true)"));
@@ -223,7 +234,9 @@ TEST_CASE("a client sees no more than a pause when the worker dies in the middle
   CHECK(text == "abcd");
 }
 
-TEST_CASE("a client that leaves is cancelled: in a stream, waiting for a whole answer, queued, and before acceptance") {
+TEST_CASE(
+    "a client that leaves is cancelled: in a stream, waiting for a whole answer, queued, and before "
+    "acceptance") {
   OpenDoor door;
   for (const bool stream : {true, false}) {
     for (const int progress : {0, 1, 2}) {
@@ -232,7 +245,10 @@ TEST_CASE("a client that leaves is cancelled: in a stream, waiting for a whole a
       const Submit submit = door.mesh.next<Submit>();
       if (progress > 0) door.mesh.accept(submit);
       if (progress > 1) door.mesh.tokens(submit, 0, "abc");
-      if (progress == 1) client.reset(); else client.close();
+      if (progress == 1)
+        client.reset();
+      else
+        client.close();
       CHECK(door.mesh.next<Cancel>().request == submit.request);
     }
   }
@@ -251,7 +267,8 @@ TEST_CASE("a silent stream carries comments that are no events") {
   CHECK(reply.status == 200);
   while (reply.body.find(": ping\n\n: ping\n\n") == std::string::npos) REQUIRE(client.next_chunk(reply));
   door.mesh.tokens(submit, 0, "x", FinishReason::stop);
-  while (client.next_chunk(reply)) {}
+  while (client.next_chunk(reply)) {
+  }
   CHECK(events_of(reply.body).back() == "[DONE]");
 }
 

@@ -71,7 +71,8 @@ TEST_CASE("a preflight is answered, without a key too") {
   OpenDoor door(options);
   RawClient client = door.client();
   client.request("OPTIONS", "/v1/chat/completions", "",
-                 "Origin: http://x\r\nAccess-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization, x-foo\r\n");
+                 "Origin: http://x\r\nAccess-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: "
+                 "authorization, x-foo\r\n");
   const RawReply reply = client.reply();
   CHECK(reply.status == 204);
   CHECK(reply.headers.at("access-control-allow-origin") == "*");
@@ -84,8 +85,10 @@ TEST_CASE("with keys, everything but the probes needs one") {
   options.keys = {{.key = "secret", .tenant = TenantId("t"), .requests_per_minute = 1}};
   OpenDoor door(options);
   door.mesh.on_submit = [&](const Submit& submit) { door.mesh.answer(submit, "ok"); };
-  for (const std::string path : {"/health", "/v1/health", "/ping", "/livez", "/readyz"}) CHECK(door.get(path).status == 200);
-  for (const std::string path : {"/", "/v1/models", "/v1/models/bytes", "/metrics", "/load", "/version", "/nothing"}) {
+  for (const std::string path : {"/health", "/v1/health", "/ping", "/livez", "/readyz"})
+    CHECK(door.get(path).status == 200);
+  for (const std::string path :
+       {"/", "/v1/models", "/v1/models/bytes", "/metrics", "/load", "/version", "/nothing"}) {
     CHECK(door.get(path).status == 401);
   }
   for (const std::string path : {"/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"}) {
@@ -129,6 +132,20 @@ TEST_CASE("a body of exactly the limit passes, and a large one is prepared besid
   door.mesh.on_submit = [&](const Submit& submit) { door.mesh.answer(submit, "ok"); };
   CHECK(door.post(kText, kBody).status == 200);
   CHECK(door.post(kText, "{\"broken\":     ").status == 400);
+  CHECK(parsed(door.post("/tokenize", R"({"model":"bytes","prompt":"0123456789"})").body).at("count") == 10);
+  CHECK(door.post("/detokenize", "{\"broken\":     ").status == 400);
+}
+
+TEST_CASE("large bodies beyond preparations_max are refused with a time to come back") {
+  GatewayOptions options;
+  options.limits.inline_body = Bytes{10};
+  options.limits.preparations_max = 0;
+  OpenDoor door(options);
+  for (const std::string path : {"/v1/completions", "/tokenize"}) {
+    const RawReply reply = door.post(path, kBody);
+    CHECK(reply.status == 503);
+    CHECK(reply.headers.at("retry-after-ms") == "1000");
+  }
 }
 
 TEST_CASE("a client that waits for 100-continue gets it, or the refusal before it has sent the body") {
@@ -140,7 +157,8 @@ TEST_CASE("a client that waits for 100-continue gets it, or the refusal before i
   CHECK(client.head().status == 100);
   client.send(kBody);
   CHECK(client.reply().status == 200);
-  client.send("POST " + kText + " HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 999999999\r\n\r\n");
+  client.send("POST " + kText +
+              " HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 999999999\r\n\r\n");
   CHECK(client.reply().status == 413);
 }
 
@@ -149,7 +167,8 @@ TEST_CASE("an HTTP/1.0 client gets a stream without chunks that ends with the co
   door.mesh.on_submit = [&](const Submit& submit) { door.mesh.answer(submit, "ok"); };
   RawClient client = door.client();
   const std::string body = R"({"model":"bytes","prompt":"x","stream":true})";
-  client.send("POST " + kText + " HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  client.send("POST " + kText + " HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+              body);
   const RawReply reply = client.reply();
   CHECK_FALSE(reply.headers.contains("transfer-encoding"));
   CHECK(events_of(reply.body).back() == "[DONE]");
@@ -210,8 +229,9 @@ TEST_CASE("models are listed by every name, with their state, and found by raw a
   for (const auto& item : listed.at("data").as_array()) {
     states[std::string(item.at("id").as_string())] = std::string(item.at("status").as_string());
   }
-  CHECK(states == std::map<std::string, std::string>{
-                      {"broken", "broken"}, {"bytes", "ready"}, {"cold/model", "waiting"}, {"org/bytes", "ready"}});
+  CHECK(states ==
+        std::map<std::string, std::string>{
+            {"broken", "broken"}, {"bytes", "ready"}, {"cold/model", "waiting"}, {"org/bytes", "ready"}});
   CHECK(parsed(door.get("/v1/models/org/bytes").body).at("id") == "org/bytes");
   CHECK(parsed(door.get("/v1/models/org%2Fbytes").body).at("id") == "org/bytes");
   CHECK(door.get("/v1/models/nobody").status == 404);
@@ -230,12 +250,14 @@ TEST_CASE("readiness follows queues and workers, liveness does not") {
 
 TEST_CASE("tokenize and detokenize are inverse, and count as the usage does") {
   OpenDoor door;
-  const auto tokens = parsed(door.post("/tokenize", R"({"model":"bytes","prompt":"a\u00e9","return_token_strs":true})").body);
+  const auto tokens =
+      parsed(door.post("/tokenize", R"({"model":"bytes","prompt":"a\u00e9","return_token_strs":true})").body);
   CHECK(tokens.at("count") == 3);
   CHECK(tokens.at("tokens") == boost::json::array{97, 0xC3, 0xA9});
   CHECK(tokens.at("max_model_len") == 256);
   CHECK(tokens.at("token_strs").at(0) == "a");
-  CHECK(parsed(door.post("/detokenize", R"({"model":"bytes","tokens":[97,195,169]})").body).at("prompt") == "a\xC3\xA9");
+  CHECK(parsed(door.post("/detokenize", R"({"model":"bytes","tokens":[97,195,169]})").body).at("prompt") ==
+        "a\xC3\xA9");
   CHECK(door.post("/detokenize", R"({"model":"bytes","tokens":[999]})").status == 400);
   door.mesh.on_submit = [&](const Submit& submit) { door.mesh.answer(submit, "ok"); };
   const std::string messages = R"("messages":[{"role":"user","content":"count me"}])";
@@ -258,9 +280,11 @@ TEST_CASE("metrics count calls and routes, and reading them sends no letter") {
   (void)door.mesh.next<Submit>();
   const RawReply reply = door.get("/metrics");
   CHECK(reply.headers.at("content-type").starts_with("text/plain; version=0.0.4"));
-  CHECK(reply.body.find("vllm:generation_tokens_total{engine=\"0\",model_name=\"org/bytes\"} 3") != std::string::npos);
-  CHECK(reply.body.find("http_requests_total{handler=\"/v1/completions\",method=\"POST\",status=\"2xx\"} 1") !=
+  CHECK(reply.body.find("vllm:generation_tokens_total{engine=\"0\",model_name=\"org/bytes\"} 3") !=
         std::string::npos);
+  CHECK(
+      reply.body.find("http_requests_total{handler=\"/v1/completions\",method=\"POST\",status=\"2xx\"} 1") !=
+      std::string::npos);
 }
 
 TEST_CASE("a port that is taken and an address that is none are clear errors") {
@@ -281,7 +305,8 @@ TEST_CASE("two models that claim one name are refused") {
   ScriptedMesh mesh;
   GatewayOptions options;
   options.listen = "127.0.0.1:0";
-  options.models = {{.id = ModelId("a"), .folder = {}, .aliases = {"x"}}, {.id = ModelId("b"), .folder = {}, .aliases = {"x"}}};
+  options.models = {{.id = ModelId("a"), .folder = {}, .aliases = {"x"}},
+                    {.id = ModelId("b"), .folder = {}, .aliases = {"x"}}};
   const auto opened = open_gateway(options, byte_model, mesh);
   REQUIRE_FALSE(opened.has_value());
   CHECK(opened.error().context.find("'x' is claimed by both 'a' and 'b'") != std::string::npos);

@@ -30,8 +30,17 @@ std::string series(const std::string& name, const std::string& model, const std:
 }
 
 ChoiceMeasured choice(const std::string& finish) {
-  return {.model = ModelId("a/b"), .finish = finish, .prompt = Tokens{3}, .generated = Tokens{5}, .max_tokens = Tokens{16},
-          .n = 1, .whole = Millis{1700}, .queued = Millis{100}, .prefill = Millis{400}, .decode = Millis{1200}, .attempts = 2};
+  return {.model = ModelId("a/b"),
+          .finish = finish,
+          .prompt = Tokens{3},
+          .generated = Tokens{5},
+          .max_tokens = Tokens{16},
+          .n = 1,
+          .whole = Millis{1700},
+          .queued = Millis{100},
+          .prefill = Millis{400},
+          .decode = Millis{1200},
+          .attempts = 2};
 }
 
 }  // namespace
@@ -41,25 +50,29 @@ TEST_CASE("every name that dashboards read is there from the start, for every mo
   const auto samples = samples_of(metrics.text(MeshView(), 0, 0));
   for (const std::string model : {"a/b", "c"}) {
     for (const std::string name :
-         {"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:num_requests_swapped", "vllm:kv_cache_usage_perc",
-          "vllm:gpu_cache_usage_perc", "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
-          "vllm:num_preemptions_total", "vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total",
-          "vllm:gpu_prefix_cache_queries_total", "vllm:gpu_prefix_cache_hits_total"}) {
+         {"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:num_requests_swapped",
+          "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "vllm:prompt_tokens_total",
+          "vllm:generation_tokens_total", "vllm:num_preemptions_total", "vllm:prefix_cache_queries_total",
+          "vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_queries_total",
+          "vllm:gpu_prefix_cache_hits_total"}) {
       CAPTURE(name);
       REQUIRE(samples.contains(series(name, model)));
       CHECK(samples.at(series(name, model)) == 0.0);
     }
     for (const std::string name :
-         {"vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds",
-          "vllm:request_time_per_output_token_seconds", "vllm:e2e_request_latency_seconds",
-          "vllm:request_queue_time_seconds", "vllm:request_prefill_time_seconds", "vllm:request_decode_time_seconds",
-          "vllm:request_inference_time_seconds", "vllm:request_prompt_tokens", "vllm:request_generation_tokens",
-          "vllm:request_max_num_generation_tokens", "vllm:request_params_n", "vllm:request_params_max_tokens"}) {
+         {"vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds",
+          "vllm:time_per_output_token_seconds", "vllm:request_time_per_output_token_seconds",
+          "vllm:e2e_request_latency_seconds", "vllm:request_queue_time_seconds",
+          "vllm:request_prefill_time_seconds", "vllm:request_decode_time_seconds",
+          "vllm:request_inference_time_seconds", "vllm:request_prompt_tokens",
+          "vllm:request_generation_tokens", "vllm:request_max_num_generation_tokens", "vllm:request_params_n",
+          "vllm:request_params_max_tokens"}) {
       CAPTURE(name);
       CHECK(samples.at(series(name + "_count", model)) == 0.0);
     }
     for (const std::string reason : {"stop", "length", "abort", "error"}) {
-      CHECK(samples.contains(series("vllm:request_success_total", model, ",finished_reason=\"" + reason + "\"")));
+      CHECK(samples.contains(
+          series("vllm:request_success_total", model, ",finished_reason=\"" + reason + "\"")));
     }
   }
 }
@@ -91,8 +104,12 @@ TEST_CASE("measurements land in the series and buckets of their model") {
 TEST_CASE("gauges show what workers reported last") {
   Metrics metrics({ModelId("a/b")});
   MeshView fleet;
-  fleet.status(InstanceStatus{.worker = ActorName("w"), .model = ModelId("a/b"), .running = 3, .kv_used = Pages{1},
-                              .kv_total = Pages{4}, .preemptions = 2});
+  fleet.status(InstanceStatus{.worker = ActorName("w"),
+                              .model = ModelId("a/b"),
+                              .running = 3,
+                              .kv_used = Pages{1},
+                              .kv_total = Pages{4},
+                              .preemptions = 2});
   auto samples = samples_of(metrics.text(fleet, 7, 1));
   CHECK(samples.at(series("vllm:num_requests_running", "a/b")) == 3.0);
   CHECK(samples.at(series("vllm:kv_cache_usage_perc", "a/b")) == 0.25);

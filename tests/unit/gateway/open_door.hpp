@@ -15,8 +15,13 @@
 namespace sangam::testing {
 
 inline OfferedModel byte_model(const ServedModel& served) {
-  OfferedModel model{.id = served.id, .aliases = served.aliases, .context = Tokens{256}, .ttft = served.ttft,
-                     .defaults = {}, .text = byte_text(), .broken = {}};
+  OfferedModel model{.id = served.id,
+                     .aliases = served.aliases,
+                     .context = Tokens{256},
+                     .ttft = served.ttft,
+                     .defaults = {},
+                     .text = byte_text(),
+                     .broken = {}};
   if (served.id == ModelId("broken")) {
     model.text = nullptr;
     model.broken = "tokenizer.json is cut off at byte 17";
@@ -57,7 +62,9 @@ class OpenDoor {
   std::unique_ptr<Gateway> gateway;
 };
 
-inline boost::json::value parsed(const std::string& text) { return boost::json::parse(text); }
+inline boost::json::value parsed(const std::string& text) {
+  return boost::json::parse(text);
+}
 
 /// The data of each event of a stream, comments left out.
 inline std::vector<std::string> events_of(const std::string& stream) {

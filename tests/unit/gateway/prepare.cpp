@@ -33,7 +33,9 @@ TextRequest chat(std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("completions have 16 tokens by default, chats the rest of the context or what the model's makers advise") {
+TEST_CASE(
+    "completions have 16 tokens by default, chats the rest of the context or what the model's makers "
+    "advise") {
   CHECK(prepare(completion(10), model(), {})->sampling.max_tokens == Tokens{16});
   CHECK(prepare(completion(95), model(), {})->sampling.max_tokens == Tokens{5});
   CHECK(prepare(chat(10), model(), {})->sampling.max_tokens == Tokens{90});
@@ -42,7 +44,9 @@ TEST_CASE("completions have 16 tokens by default, chats the rest of the context 
   CHECK(prepare(chat(10), advised, {})->sampling.max_tokens == Tokens{24});
 }
 
-TEST_CASE("more output than there is room for is cut to the room; a prompt without room is refused with the numbers") {
+TEST_CASE(
+    "more output than there is room for is cut to the room; a prompt without room is refused with the "
+    "numbers") {
   TextRequest request = completion(99);
   request.sampling.max_tokens = 50;
   CHECK(prepare(request, model(), {})->sampling.max_tokens == Tokens{1});
@@ -52,7 +56,8 @@ TEST_CASE("more output than there is room for is cut to the room; a prompt witho
   CHECK(refused.error().code == ErrorCode::context_length);
   CHECK(refused.error().param == "prompt");
   CHECK(refused.error().message.find("maximum context length is 100 tokens") != std::string::npos);
-  CHECK(refused.error().message.find("150 tokens (100 in the prompt, 50 in the completion)") != std::string::npos);
+  CHECK(refused.error().message.find("150 tokens (100 in the prompt, 50 in the completion)") !=
+        std::string::npos);
   CHECK(prepare(chat(100), model(), {}).error().param == "messages");
 }
 

@@ -34,11 +34,14 @@ class RawClient {
     boost::system::error_code error;
     boost::asio::write(socket_, boost::asio::buffer(bytes), error);
   }
-  void get(const std::string& target, const std::string& headers = "") { request("GET", target, "", headers); }
+  void get(const std::string& target, const std::string& headers = "") {
+    request("GET", target, "", headers);
+  }
   void post(const std::string& target, const std::string& body, const std::string& headers = "") {
     request("POST", target, body, headers + "Content-Type: application/json\r\n");
   }
-  void request(const std::string& method, const std::string& target, const std::string& body, const std::string& headers) {
+  void request(const std::string& method, const std::string& target, const std::string& body,
+               const std::string& headers) {
     std::string text = method + " " + target + " HTTP/1.1\r\nHost: test\r\n" + headers;
     if (method == "POST") text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
     send(text + "\r\n" + body);
@@ -49,14 +52,17 @@ class RawClient {
     RawReply reply = head();
     if (!has_body || reply.status == 204 || reply.status == 100) return reply.whole = true, reply;
     if (reply.headers.contains("transfer-encoding")) {
-      while (next_chunk(reply)) {}
+      while (next_chunk(reply)) {
+      }
     } else if (reply.headers.contains("content-length")) {
       const std::size_t size = std::stoul(reply.headers["content-length"]);
-      while (pending_.size() < size && fill()) {}
+      while (pending_.size() < size && fill()) {
+      }
       reply.whole = pending_.size() >= size;
       reply.body = take(std::min(size, pending_.size()));
     } else {
-      while (fill()) {}
+      while (fill()) {
+      }
       reply.body = take(pending_.size());
       reply.whole = true;
     }

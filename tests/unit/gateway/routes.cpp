@@ -37,8 +37,10 @@ TEST_CASE("a wrong method is told from an unknown path") {
 }
 
 TEST_CASE("only probes are open") {
-  for (const std::string path : {"/health", "/v1/health", "/ping", "/livez", "/readyz"}) CHECK(route_of("GET", path).open);
-  for (const std::string path : {"/", "/v1/models", "/v1/models/x", "/metrics", "/version", "/load", "/tokenize"}) {
+  for (const std::string path : {"/health", "/v1/health", "/ping", "/livez", "/readyz"})
+    CHECK(route_of("GET", path).open);
+  for (const std::string path :
+       {"/", "/v1/models", "/v1/models/x", "/metrics", "/version", "/load", "/tokenize"}) {
     CHECK_FALSE(route_of("GET", path).open);
   }
 }
@@ -49,7 +51,8 @@ TEST_CASE("durations are read as Go writes them") {
   CHECK(go_duration("2h") == Millis{7'200'000});
   CHECK(go_duration("300ms") == Millis{300});
   CHECK(go_duration("1500us") == Millis{2});
-  for (const std::string bad : {"", "5", "s", "5x", "-1s", "1s5", "1e400s", "100000h"}) CHECK_FALSE(go_duration(bad));
+  for (const std::string bad : {"", "5", "s", "5x", "-1s", "1s5", "1e400s", "100000h"})
+    CHECK_FALSE(go_duration(bad));
 }
 
 TEST_CASE("a key is read from either header, whatever the case of the scheme") {
@@ -76,7 +79,8 @@ TEST_CASE("a request id is sent back only where it is fit to be") {
   CHECK_FALSE(request_id_of(request));
   request.headers["x-request-id"] = "abc-1";
   CHECK(request_id_of(request) == "abc-1");
-  for (const std::string& bad : {std::string("a\tb"), std::string("a b"), std::string(129, 'a'), std::string("\xC3\xA9")}) {
+  for (const std::string& bad :
+       {std::string("a\tb"), std::string("a b"), std::string(129, 'a'), std::string("\xC3\xA9")}) {
     request.headers["x-request-id"] = bad;
     CHECK_FALSE(request_id_of(request));
   }

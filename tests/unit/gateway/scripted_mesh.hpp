@@ -86,7 +86,8 @@ class ScriptedMesh final : public PostOffice {
       produced.tokens.push_back(token);
       if (submit.sampling.logprobs < 0) continue;
       PositionLogprobs scores{{token, -0.125}, {}};
-      for (std::int64_t i = 0; i < submit.sampling.logprobs; ++i) scores.top.push_back({TokenId('0' + i), -1.0 - double(i)});
+      for (std::int64_t i = 0; i < submit.sampling.logprobs; ++i)
+        scores.top.push_back({TokenId('0' + i), -1.0 - double(i)});
       produced.logprobs.push_back(std::move(scores));
     }
     tell(std::move(produced));

@@ -11,7 +11,7 @@ using sangam::StopStrings;
 namespace {
 
 struct Cut {
-  std::size_t end = std::string::npos;    // Where the first complete stop ends.
+  std::size_t end = std::string::npos;  // Where the first complete stop ends.
   std::size_t length = 0;
 };
 
@@ -20,7 +20,8 @@ Cut brute_force(const std::string& text, const std::vector<std::string>& stops) 
   for (std::size_t end = 1; end <= text.size(); ++end) {
     Cut cut;
     for (const std::string& stop : stops) {
-      if (end >= stop.size() && text.compare(end - stop.size(), stop.size(), stop) == 0 && stop.size() > cut.length) {
+      if (end >= stop.size() && text.compare(end - stop.size(), stop.size(), stop) == 0 &&
+          stop.size() > cut.length) {
         cut = {end, stop.size()};
       }
     }
@@ -42,7 +43,8 @@ std::size_t held_by_brute_force(const std::string& text, const std::vector<std::
 
 }  // namespace
 
-TEST_CASE("stops are found where a plain search finds them, and what is held back is a true beginning of a stop") {
+TEST_CASE(
+    "stops are found where a plain search finds them, and what is held back is a true beginning of a stop") {
   const unsigned seed = 20261130;
   INFO("seed ", seed);
   std::mt19937 random(seed);

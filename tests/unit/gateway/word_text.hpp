@@ -37,7 +37,9 @@ class WordText final : public ModelText {
   [[nodiscard]] TokenId vocabulary_size() const override { return TokenId(words_.size()); }
   /// The template of these tests: the messages' JSON itself.
   [[nodiscard]] Result<std::string> render(const ChatTurns& turns) const override { return turns.messages; }
-  [[nodiscard]] std::unique_ptr<TokenStream> stream(bool) const override { return std::make_unique<Stream>(words_); }
+  [[nodiscard]] std::unique_ptr<TokenStream> stream(bool) const override {
+    return std::make_unique<Stream>(words_);
+  }
 
  private:
   class Stream final : public TokenStream {
