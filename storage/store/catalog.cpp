@@ -95,13 +95,4 @@ Result<void> Catalog::erase(const ModelId& model) {
   return store_.erase(Family::catalog, model.text());
 }
 
-Result<void> Catalog::record_load(const ModelId& model, UnixTime now) {
-  auto entry = find(model);
-  if (!entry) return entry.error();
-  if (!*entry)
-    return make_error(ErrorCode::not_found, place_of(model.text()) + " is not there; add the model first");
-  (*entry)->last_loaded = now;
-  return put(model, **entry);
-}
-
 }  // namespace sangam

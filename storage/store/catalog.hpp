@@ -37,8 +37,6 @@ class Catalog {
   [[nodiscard]] Result<std::optional<CatalogEntry>> find(const ModelId& model) const;
   [[nodiscard]] Result<std::map<ModelId, CatalogEntry>> all() const;
   [[nodiscard]] Result<void> erase(const ModelId& model);
-  /// Sets `last_loaded`; `not_found` if the model is not in the catalog.
-  [[nodiscard]] Result<void> record_load(const ModelId& model, UnixTime now);
 
  private:
   Store& store_;

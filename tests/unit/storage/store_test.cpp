@@ -229,6 +229,8 @@ TEST_CASE("the catalog keeps its entries across openings") {
   const UnixTime loaded(std::chrono::milliseconds(1'700'000'555'000));
   CatalogEntry other = kEntry;
   other.folder = "models/with \xc3\xa4 and \\";
+  CatalogEntry expected = kEntry;
+  expected.last_loaded = loaded;
   {
     auto store = Store::open(folder.path()).value();
     Catalog catalog(store);
@@ -237,23 +239,13 @@ TEST_CASE("the catalog keeps its entries across openings") {
     CHECK(catalog.put(slashed, other));
     CHECK(catalog.put(ModelId("gone"), other));
     CHECK(catalog.erase(ModelId("gone")));
-    CHECK(catalog.record_load(arith, loaded));
+    CHECK(catalog.put(arith, expected));
   }
   auto store = Store::open(folder.path()).value();
   const Catalog catalog(store);
-  CatalogEntry expected = kEntry;
-  expected.last_loaded = loaded;
   CHECK((catalog.find(arith).value() == expected));
   CHECK((catalog.find(slashed).value() == other));
   CHECK((catalog.all().value() == std::map<ModelId, CatalogEntry>{{arith, expected}, {slashed, other}}));
-}
-
-TEST_CASE("recording a load of a model that is not in the catalog is refused by its name") {
-  TemporaryFolder folder;
-  auto store = Store::open(folder.path()).value();
-  const auto refused = Catalog(store).record_load(ModelId("B-none"), UnixTime());
-  CHECK(refused.error().code == ErrorCode::not_found);
-  CHECK(has(refused.error().context, "'B-none'"));
 }
 
 TEST_CASE("a catalog entry that is damaged or of a later version is refused by model") {
