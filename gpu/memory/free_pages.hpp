@@ -5,18 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "gpu/kernels/paged_kv.hpp"
-#include "messages/vocabulary/quantity.hpp"
+#include "gpu/device/device.hpp"
 
 namespace sangam {
-
-/// Consecutive pages.
-struct PageExtent {
-  PageId first{};
-  Pages count{};
-
-  bool operator==(const PageExtent&) const = default;
-};
 
 /// Neighbouring free pages are always one extent, so equal sets of free pages are equal maps. KV lives at one
 /// end and weights at the other: what is between them stays in one piece.

@@ -21,8 +21,8 @@ std::string folder_of(const ModelId& model) {
 }
 
 /// One device with some of the shipped models, and so many pages beside them for KV.
-struct Device {
-  Device(EngineOptions options, std::int64_t kv_pages, const std::vector<ModelId>& models)
+struct Bench {
+  Bench(EngineOptions options, std::int64_t kv_pages, const std::vector<ModelId>& models)
       : engine(options, *pool) {
     for (const ModelId& model : models)
       REQUIRE(engine.load(model, load_folder(folder_of(model), segments, *ops).value().loaded));
@@ -106,7 +106,7 @@ TEST_CASE("the shipped models answer as their README says, all on one device at 
     models.insert(ModelId(name));
     runs.push_back(ask(runs.size(), ModelId(name), question));
   }
-  Device device({}, 200, {models.begin(), models.end()});
+  Bench device({}, 200, {models.begin(), models.end()});
   auto told = device.run_all(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     CAPTURE(runs[i].model);
@@ -118,28 +118,28 @@ TEST_CASE("the shipped models answer as their README says, all on one device at 
 TEST_CASE("real models give the same bits alone, in a batch, in any chunks, preempted and continued") {
   const std::vector<ModelId> models{ModelId("A-arith"), ModelId("C-string")};
   const std::vector<Run> runs = mixed_runs(models);
-  std::map<RequestId, Device::Told> expected;
+  std::map<RequestId, Bench::Told> expected;
   {
-    Device one_at_a_time({.running_max = 1}, 100, models);
+    Bench one_at_a_time({.running_max = 1}, 100, models);
     expected = one_at_a_time.run_all(runs);
   }
   SUBCASE("batch and chunks") {
     for (const std::int64_t rows : {1, 7, 512}) {
       CAPTURE(rows);
-      Device device({.running_max = 32, .step_tokens = Tokens{rows}}, 400, models);
+      Bench device({.running_max = 32, .step_tokens = Tokens{rows}}, 400, models);
       CHECK(device.run_all(runs) == expected);
     }
   }
   SUBCASE("preempted") {
     // 10 or 21 tokens a page, up to 10 pages a sequence: far fewer than 32 need.
-    Device device({.running_max = 32, .step_tokens = Tokens{64}}, 14, models);
+    Bench device({.running_max = 32, .step_tokens = Tokens{64}}, 14, models);
     CHECK(device.run_all(runs) == expected);
     CHECK(device.engine.stats(models[0]).count.preemptions +
               device.engine.stats(models[1]).count.preemptions >
           3);
   }
   SUBCASE("continued by another") {
-    Device device({.running_max = 32}, 400, models);
+    Bench device({.running_max = 32}, 400, models);
     std::vector<Run> rest = runs;
     for (Run& run : rest) {
       const std::vector<TokenId>& whole = expected[run.request].tokens;
@@ -149,7 +149,7 @@ TEST_CASE("real models give the same bits alone, in a batch, in any chunks, pree
     auto told = device.run_all(rest);
     for (const Run& run : rest) {
       CAPTURE(run.request);
-      Device::Told whole = expected[run.request];
+      Bench::Told whole = expected[run.request];
       whole.tokens.erase(whole.tokens.begin(), whole.tokens.begin() + std::ptrdiff_t(run.generated.size()));
       whole.logprobs.erase(whole.logprobs.begin(),
                            whole.logprobs.begin() + 3 * std::ptrdiff_t(run.generated.size()));
