@@ -63,6 +63,8 @@ class Device {
   /// All pages, mapped once for reading and writing, in the order of their numbers.
   [[nodiscard]] virtual PageArena arena() const = 0;
   [[nodiscard]] virtual Pages pages() const = 0;
+  /// Whether the host reads and writes arena and spans itself; if not, through `copy` and a HostBuffer only.
+  [[nodiscard]] virtual bool host_access() const = 0;
 
   /// A second mapping of these pages, one after the other.
   virtual Result<std::unique_ptr<PageSpan>> map(std::span<const PageExtent> extents, Access access) = 0;
@@ -74,7 +76,8 @@ class Device {
 
   virtual Result<std::unique_ptr<HostBuffer>> host_buffer(Bytes size) = 0;
 
-  /// Returns when all of it has been copied. Pieces must not overlap.
+  /// Returns when all of it has been copied; after an error any part of it may have been. Pieces must not
+  /// overlap.
   virtual Result<void> copy(std::span<const CopyPiece> pieces) = 0;
 };
 
