@@ -161,8 +161,14 @@ void WorkerCore::step(Instant now, Outbox& out) {
   }
   if (!runner_->has_work()) return;
   StepOutcome outcome = runner_->step();
+  // Tokens first: their readers wait for them, and the others' mailboxes may cost the thread its processor.
+  std::vector<std::pair<RequestId, FinishReason>> ended;
+  for (TokensProduced& produced : outcome.produced) {
+    if (produced.finish != FinishReason::none) ended.emplace_back(produced.request, produced.finish);
+    pass_on(produced, out);
+  }
   account(outcome.prefills, now, now + outcome.elapsed, out);
-  for (TokensProduced& produced : outcome.produced) pass_on(produced, out);
+  for (const auto& [request, finish] : ended) end(request, finish, out);
   tell_status(true, out);
 }
 
@@ -192,19 +198,16 @@ void WorkerCore::account(const std::vector<PrefillRows>& prefills, Instant began
 }
 
 void WorkerCore::pass_on(TokensProduced& produced, Outbox& out) {
-  const RequestId request = produced.request;
-  const FinishReason finish = produced.finish;
-  Live& live = live_.at(request);
+  Live& live = live_.at(produced.request);
   live.produced += Tokens(std::int64_t(produced.tokens.size()));
   live.next_token = produced.first + produced.tokens.size();
-  if (finish == FinishReason::failed) {
+  if (produced.finish == FinishReason::failed) {
     out.log(LogLevel::error, "worker.run_failed",
-            {{"request", std::to_string(std::uint64_t(request))},
+            {{"request", std::to_string(std::uint64_t(produced.request))},
              {"model", live.model.text()},
              {"why", produced.why}});
   }
   out.send(live.tokens_to, std::move(produced));
-  if (finish != FinishReason::none) end(request, finish, out);
 }
 
 void WorkerCore::load_next(Outbox& out) {
