@@ -48,7 +48,8 @@ struct SharedPages {
   std::size_t bytes = 0;
 };
 
-/// One piece of a transfer. On CUDA either end may be on the host (a HostBuffer) or on the device.
+/// One piece of a transfer. On CUDA either end may be on the host or on the device; a HostBuffer is faster than
+/// other host memory.
 struct CopyPiece {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
