@@ -179,6 +179,14 @@ struct Envelope {
     queueStatus @23 :QueueStatus;          # Queue -> gateways: counts.
     actorFound @24 :ActorFound;            # Mesh -> all: an actor is there.
     actorLost @25 :ActorLost;              # Mesh -> all: an actor is gone.
+    instanceState @26 :InstanceState;      # Worker -> lifecycle, gateways: what it holds of a model.
+    order @27 :Order;                      # Lifecycle -> worker: change that.
+    orderEnded @28 :OrderEnded;            # Worker -> lifecycle: done, or why not.
+    wanted @29 :Wanted;                    # Scheduler -> lifecycle: requests wait, and nobody serves.
+    unservable @30 :Unservable;            # Lifecycle -> queue: it cannot be had at present.
+    command @31 :Command;                  # Gateway -> lifecycle: an operator's wish.
+    commandEnded @32 :CommandEnded;        # Lifecycle -> gateway: what became of it.
+    workerMemory @33 :WorkerMemory;        # Worker -> gateways, lifecycle: bytes.
   }
 }
 
@@ -727,4 +735,258 @@ struct ActorLost {
 
   why @2 :Text;
   # For logs.
+}
+
+# ---- Models that come and go -------------------------------------------------------------------------------
+
+enum Residency {
+  # How near a model is to serving on a worker.
+
+  cold @0;    # On storage only.
+  warm @1;    # A copy lies in host memory.
+  active @2;  # On the device.
+}
+
+enum AtDeadline {
+  # What becomes of live requests when a drain's time is up.
+
+  stay @0;     # The model stays active and the order fails.
+  cancel @1;   # They end as cancelled.
+  migrate @2;  # They go on elsewhere, with the same bits.
+}
+
+enum CommandVerb {
+  # What an operator can ask for.
+
+  load @0;    # Make warm.
+  wake @1;    # Make active.
+  sleep @2;   # Make warm.
+  unload @3;  # Make cold.
+  drain @4;   # Make warm, and end what lives when the time is up.
+  fork @5;    # Make active with the weights of another worker.
+}
+
+struct InstanceState {
+  # Worker -> lifecycle and gateways: what it holds of one of its models. At each change, when runs begin after
+  # there were none or the last one ends, and when the hearer appears anew. The latest is the whole truth.
+
+  worker @0 :Text;
+  # The worker's actor.
+
+  model @1 :Text;
+  # Which of its models.
+
+  incarnation @2 :UInt64;
+  # Of the worker.
+
+  residency @3 :Residency;
+  # Now.
+
+  target @4 :Residency;
+  # Where an order is taking it; at rest the same.
+
+  live @5 :Int64;
+  # Runs taken and not ended.
+
+  weights @6 :Int64;
+  # Bytes of all its tensors; 0 as long as they have not been read.
+
+  missing @7 :Int64;
+  # Device bytes that making it active would add.
+
+  own @8 :Int64;
+  # Device bytes that its going would free.
+
+  host @9 :Int64;
+  # Bytes of its copy in host memory.
+
+  code @10 :ErrorCode;
+  # Of the last attempt to load it; none after a good one.
+
+  why @11 :Text;
+  # In words.
+}
+
+struct Order {
+  # Lifecycle -> worker: bring the model to `target`. Answered by exactly one OrderEnded, also when repeated.
+  # Loss: the lifecycle sees it from InstanceState and orders again.
+
+  operation @0 :UInt64;
+  # Names the order for its giver; one that comes twice acts once.
+
+  epoch @1 :UInt64;
+  # Of the lifecycle. A worker refuses an older one than it has seen.
+
+  incarnation @2 :UInt64;
+  # Of the worker that is meant; another one refuses.
+
+  model @3 :Text;
+  # One of the worker's.
+
+  target @4 :Residency = active;
+  # Where to.
+
+  sources @5 :List(Text);
+  # Workers to copy weights from; empty: the cheapest source.
+
+  mayEvict @6 :List(Text);
+  # Idle models that may become warm to make room, in this order.
+
+  drainForMillis @7 :Int64;
+  # How long live requests may take to end.
+
+  atDeadline @8 :AtDeadline;
+  # What becomes of those that have not.
+
+  idleAtLeastMillis @9 :Int64;
+  # Fails when the model's last token is more recent.
+}
+
+struct Phase {
+  # One part of an order's work.
+
+  name @0 :Text;
+  # reserve, read, copy, verify, ready.
+
+  tookMicros @1 :Int64;
+  # Its duration.
+
+  moved @2 :Int64;
+  # Bytes.
+}
+
+struct OrderEnded {
+  # Worker -> lifecycle: how an order ended; once per order, again when the order is repeated.
+
+  operation @0 :UInt64;
+  # As in Order.
+
+  worker @1 :Text;
+  # Who says so.
+
+  model @2 :Text;
+  # As in Order.
+
+  incarnation @3 :UInt64;
+  # Of the worker.
+
+  residency @4 :Residency;
+  # Now.
+
+  code @5 :ErrorCode;
+  # None where the target was reached.
+
+  why @6 :Text;
+  # Which limit, which numbers, what to do.
+
+  phases @7 :List(Phase);
+  # Of the work that was done, in order.
+
+  evicted @8 :List(Text);
+  # Models that became warm to make room.
+}
+
+struct Wanted {
+  # Scheduler -> lifecycle: requests wait for a model that is active nowhere. Repeated every second while that is
+  # so; with 0 when it is no longer. Loss is harmless.
+
+  model @0 :Text;
+  # Which.
+
+  waiting @1 :Int64;
+  # How many.
+}
+
+struct Unservable {
+  # Lifecycle -> queue: the model cannot be had at present. What waits for it is refused, and what comes until the
+  # time has passed. Loss: the lifecycle says it again when the model is wanted again.
+
+  model @0 :Text;
+  # Which.
+
+  code @1 :ErrorCode = unavailable;
+  # As in Refused.
+
+  why @2 :Text;
+  # As in Refused.
+
+  retryAfterMillis @3 :Int64;
+  # When it may be tried again.
+}
+
+struct Command {
+  # Gateway -> lifecycle, on an operator's behalf. Answered by exactly one CommandEnded. Loss: the lifecycle is
+  # reported lost, and the operator is told.
+
+  command @0 :UInt64;
+  # Unique for the gateway's incarnation.
+
+  verb @1 :CommandVerb = wake;
+  # What to do.
+
+  models @2 :List(Text);
+  # Empty: every model.
+
+  workers @3 :List(Text);
+  # Empty: where it is best (load, wake, fork), or wherever it is.
+
+  sources @4 :List(Text);
+  # Of fork: whose weights; empty: wherever the model is active.
+
+  drainForMillis @5 :Int64;
+  # As in Order.
+
+  atDeadline @6 :AtDeadline;
+  # As in Order.
+
+  pin @7 :Bool;
+  # Load and wake: keep it there, whatever else wants room. Sleep and unload end this.
+}
+
+struct CommandEnded {
+  # Lifecycle -> gateway: what became of a command.
+
+  command @0 :UInt64;
+  # As in Command.
+
+  code @1 :ErrorCode;
+  # Of the first order that failed, or why there was none.
+
+  why @2 :Text;
+  # In words.
+
+  orders @3 :List(OrderEnded);
+  # Each order's end.
+}
+
+struct WorkerMemory {
+  # Worker -> gateways and lifecycle: its memory in bytes, when that has changed, at most twice a second. Loss is
+  # harmless.
+
+  worker @0 :Text;
+  # Whose.
+
+  pool @1 :Int64;
+  # The device's pool, and what it is used for:
+
+  weights @2 :Int64;
+  # Pages of distinct segments.
+
+  kv @3 :Int64;
+  # Pages of live requests.
+
+  cached @4 :Int64;
+  # Pages that would give way: prefix cache and spare pages.
+
+  free @5 :Int64;
+  # Pages of nobody.
+
+  shared @6 :Int64;
+  # What the tables of all models name, less what their distinct segments hold.
+
+  host @7 :Int64;
+  # Copies in host memory.
+
+  hostMax @8 :Int64;
+  # Their budget.
 }

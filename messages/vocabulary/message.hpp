@@ -7,6 +7,7 @@
 #include <memory>
 #include <variant>
 
+#include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/request.hpp"
 #include "messages/vocabulary/residency.hpp"
@@ -15,7 +16,8 @@ namespace sangam {
 
 using Message = std::variant<Submit, Accepted, Refused, Started, Interrupted, Cancel, Enqueued, Withdrawn,
                              Dispatch, CannotBeOnTime, Run, TokensProduced, PrefillFinished, RunEnded,
-                             InstanceReady, InstanceGone, InstanceStatus, QueueStatus, ActorFound, ActorLost>;
+                             InstanceReady, InstanceGone, InstanceStatus, QueueStatus, ActorFound, ActorLost, InstanceState,
+                             Order, OrderEnded, Wanted, Unservable, Command, CommandEnded, WorkerMemory>;
 
 /// W3C Trace Context: which trace and span this message belongs to; all zero where there is none.
 struct TraceContext {

@@ -51,7 +51,8 @@ void check_header(std::span<const std::byte> bytes, Bytes frame_max) {
     throw Nonsense{{Fault::malformed, "frame segments=" + std::to_string(std::uint64_t(last_segment) + 1) +
                                           " limit=" + std::to_string(kSegmentsMax)}};
   }
-  std::uint64_t needed = (last_segment / 2 + 1) * kWord;
+  // A count and a length each, four bytes apiece, rounded up to a word.
+  std::uint64_t needed = ((std::uint64_t(last_segment) + 1) / 2 + 1) * kWord;
   for (std::uint32_t i = 0; i <= last_segment && needed <= bytes.size(); ++i) {
     std::uint32_t words = 0;
     std::memcpy(&words, bytes.data() + 4 + 4 * i, sizeof words);

@@ -85,6 +85,9 @@ void put_list(Writer to, const Field& field, const std::vector<T>& list) {
   if constexpr (AScalar<T>) {
     auto scalars = built.template as<capnp::List<T>>();
     for (unsigned i = 0; i < list.size(); ++i) scalars.set(i, list[i]);
+  } else if constexpr (AName<T>) {
+    auto texts = built.template as<capnp::List<capnp::Text>>();
+    for (unsigned i = 0; i < list.size(); ++i) texts.set(i, {list[i].text().c_str(), list[i].text().size()});
   } else {
     for (unsigned i = 0; i < list.size(); ++i) {
       put_members(built[i].template as<capnp::DynamicStruct>(), list[i]);
@@ -144,6 +147,9 @@ void take_list(Reader from, const Field& field, std::vector<T>& list) {
     auto scalars = read.template as<capnp::List<T>>();
     list.resize(scalars.size());
     for (unsigned i = 0; i < list.size(); ++i) list[i] = scalars[i];
+  } else if constexpr (AName<T>) {
+    for (const auto text : read.template as<capnp::List<capnp::Text>>())
+      list.emplace_back(std::string(text.cStr(), text.size()));
   } else {
     // Grows with what was really read: a claimed length alone takes no memory.
     for (unsigned i = 0; i < read.size(); ++i) {

@@ -111,6 +111,29 @@ TEST_CASE("a frame made by Cap'n Proto's own tool reads as the same letter") {
   CHECK(same(*std::get<EnvelopePtr>(frame->body), golden_envelope()));
 }
 
+TEST_CASE("a prompt of any length comes back, in however many segments the frame was built") {
+  for (const std::size_t tokens : {100, 400, 600, 1'000, 3'000, 10'000, 100'000, 1'000'000}) {
+    Submit submit;
+    submit.request = RequestId{1};
+    submit.model = ModelId("a");
+    submit.tokens_to = ActorName("gateway/1");
+    for (std::size_t i = 0; i < tokens; ++i) submit.prompt.push_back(TokenId(i));
+    submit.generated = submit.prompt;
+    wire::Frame frame;
+    auto letter = std::make_shared<Envelope>();
+    letter->from = ActorName("gateway/1");
+    letter->to = ActorName("queue/a");
+    letter->id = 1;
+    letter->message = submit;
+    frame.body = EnvelopePtr(std::move(letter));
+    const auto bytes = wire::encode(frame);
+    REQUIRE_MESSAGE(bytes.has_value(), bytes.error().why);
+    const auto back = wire::decode(wire::bytes_of(*bytes));
+    REQUIRE_MESSAGE(back.has_value(), back.error().why);
+    CHECK(same(*back, frame));
+  }
+}
+
 TEST_CASE("random frames of every kind come back as they were") {
   const std::uint64_t seed = 20260101;
   CAPTURE(seed);

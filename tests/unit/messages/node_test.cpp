@@ -49,6 +49,7 @@ TEST_CASE("an actor that closes is lost at the peers after its last letter") {
   auto a = open_patient(registry, "a"), b = open_patient(registry, "b");
   a->attach(ActorName("left"), Incarnation{1}, in_a.mailbox());
   b->attach(ActorName("right"), Incarnation{1}, in_b.mailbox());
+  REQUIRE(in_a.wait_presence(1));
   REQUIRE(in_b.wait_presence(1));
   for (std::uint64_t i = 0; i < 100; ++i) a->send(letter_to("right", i));
   a->detach(ActorName("left"), "done");
