@@ -19,6 +19,7 @@ TokensProduced part_of(const Sequence& sequence) {
   produced.request = sequence.run.request;
   produced.attempt = sequence.run.attempt;
   produced.first = std::uint64_t(sequence.length() - sequence.prompt_length);
+  produced.cached = Tokens(sequence.cached);
   return produced;
 }
 
@@ -46,8 +47,8 @@ Result<void> check_tokens(const Run& run, std::int64_t vocab_size) {
 
 }  // namespace
 
-Engine::Engine(EngineOptions options, PagePool& pool)
-    : options_(options), pool_(pool), roster_(pool.pages(), options.running_max) {
+Engine::Engine(EngineOptions options, PagePool& pool, PrefixCache::Hash hash)
+    : options_(options), pool_(pool), kv_(pool.pages(), std::move(hash)), roster_(kv_, options.running_max) {
   SANGAM_ASSERT(options.step_tokens.count() >= 1, options.step_tokens);
 }
 
@@ -61,7 +62,7 @@ Result<void> Engine::load(const ModelId& name, LoadedModel loaded) {
                           ": KV bytes of one token=" + std::to_string(loaded.model->kv_bytes_per_token()) +
                           " do not fit into a page of " + std::to_string(page_bytes) + "; make pages larger");
   }
-  if (kv_pages() < Pages{1}) {
+  if (kv_.total() < Pages{1}) {
     return make_error(ErrorCode::exhausted, quoted(name) + ": weights have left no page of the pool's " +
                                                 std::to_string(pool_.pages().total().count()) +
                                                 " for KV; make the pool larger or serve fewer models");
@@ -100,7 +101,7 @@ Result<void> Engine::add(Run run) {
   }
   Sequence sequence({run.service_class, ++arrivals_}, std::move(run));
   sequence.length_max = prompt_length + std::min(sequence.run.sampling.max_tokens.count(), room);
-  sequence.tokens_per_page = model.tokens_per_page(pool_.arena().page_bytes);
+  sequence.realm = realm_of(sequence.run, served->second.loaded);
   if (sequence.length() < sequence.length_max) {
     roster_.add(std::move(sequence));
     return {};
@@ -108,6 +109,14 @@ Result<void> Engine::add(Run run) {
   completed_.push_back(part_of(sequence));
   completed_.back().finish = FinishReason::length;
   return {};
+}
+
+PrefixRealm Engine::realm_of(const Run& run, const LoadedModel& loaded) const {
+  PrefixRealm realm;
+  realm.tokens_per_page = loaded.model->tokens_per_page(pool_.arena().page_bytes);
+  if (options_.prefix_sharing != PrefixSharing::nobody) realm.model = loaded.kv_name;
+  if (options_.prefix_sharing == PrefixSharing::tenant) realm.salt = run.tenant.text();
+  return realm;
 }
 
 bool Engine::cancel(RequestId request) {
@@ -140,7 +149,7 @@ void Engine::admit(StepReport& report) {
         *sequence,
         make_error(ErrorCode::exhausted, quoted(sequence->run.model) + ": KV pages needed=" +
                                              std::to_string(sequence->pages_for(sequence->length())) +
-                                             ", left by weights=" + std::to_string(kv_pages().count()) +
+                                             ", left by weights=" + std::to_string(kv_.total().count()) +
                                              "; send it to another worker or make the pool larger")));
     roster_.remove(sequence->run.request);
   }
@@ -184,7 +193,7 @@ void Engine::compute(Served& served, const std::vector<Part>& parts) {
   std::size_t with_logits = 0;
   for (const auto& [sequence, rows, wants_logits] : parts) {
     slices.push_back({std::span(sequence->tokens).subspan(std::size_t(sequence->computed), std::size_t(rows)),
-                      sequence->computed, sequence->pages, wants_logits});
+                      sequence->computed, sequence->kv.pages, wants_logits});
     with_logits += wants_logits ? 1 : 0;
   }
   const std::size_t size = with_logits * std::size_t(served.loaded.model->config().vocab_size);
@@ -200,9 +209,11 @@ void Engine::advance(const Part& part, std::span<float> logits, StepReport& repo
     sequence.prefilled = part.wants_logits;
     report.prefills.push_back({sequence.run.request, Tokens(part.rows), part.wants_logits});
   }
-  if (!part.wants_logits) return;
-  report.produced.push_back(next_token(sequence, logits));
-  if (report.produced.back().finish != FinishReason::none) roster_.remove(sequence.run.request);
+  if (part.wants_logits) report.produced.push_back(next_token(sequence, logits));
+  const FinishReason finish = part.wants_logits ? report.produced.back().finish : FinishReason::none;
+  if (finish != FinishReason::failed)
+    kv_.publish(sequence.kv, std::span(sequence.tokens).first(std::size_t(sequence.computed)));
+  if (finish != FinishReason::none) roster_.remove(sequence.run.request);
 }
 
 TokensProduced Engine::next_token(Sequence& sequence, std::span<float> logits) {
@@ -224,7 +235,7 @@ TokensProduced Engine::next_token(Sequence& sequence, std::span<float> logits) {
 Tokens Engine::kv_capacity(const ModelId& name) const {
   const auto served = models_.find(name);
   if (served == models_.end()) return Tokens{0};
-  return Tokens(kv_pages().count() * served->second.loaded.model->tokens_per_page(pool_.arena().page_bytes));
+  return Tokens(kv_.total().count() * served->second.loaded.model->tokens_per_page(pool_.arena().page_bytes));
 }
 
 EngineStats Engine::stats(const ModelId& name) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gpu/engine/roster.hpp"
@@ -13,15 +14,23 @@
 
 namespace sangam {
 
+/// Who may find whose prompts in the prefix cache. A shorter wait tells that someone has asked the same
+/// before.
+enum class PrefixSharing : std::uint8_t { nobody, tenant, everyone };
+
 struct EngineOptions {
   std::int64_t running_max = 32;  ///< Sequences that hold pages at once, over all models.
   Tokens step_tokens{512};        ///< Rows of one step: a long prompt holds up running streams this much.
+  PrefixSharing prefix_sharing = PrefixSharing::tenant;
 };
 
 /// A model that is ready to compute, and what it computes with.
 struct LoadedModel {
   SlotTable weights;
   std::unique_ptr<Model> model;  ///< Reads `weights`; destroyed first.
+  /// Equal where weights and configuration are, so that keys and values are too. They are kept under this
+  /// name, beyond an unload; empty: they are not kept.
+  std::string kv_name = {};
 };
 
 /// How far the first prefill of a request came in one step. One that is computed again after a preemption
@@ -45,12 +54,14 @@ struct EngineStats {
 };
 
 /// The tokens of a request depend on its own prompt, sampling and model only: not on who runs beside it, how
-/// its prompt was cut into steps, whether it was preempted, or with which of its tokens it came here as
-/// `generated`. One thread at a time.
+/// its prompt was cut into steps, whether it was preempted, what of it the prefix cache had, or with which of
+/// its tokens it came here as `generated`. One thread at a time.
 class Engine {
  public:
   /// `pool` outlives the engine.
-  Engine(EngineOptions options, PagePool& pool);
+  Engine(
+      EngineOptions options, PagePool& pool,
+      PrefixCache::Hash hash = [](std::span<const std::byte> bytes) { return digest_of(bytes); });
 
   /// Refused where the name is taken, a page cannot hold one token of it, or weights have left no page.
   Result<void> load(const ModelId& name, LoadedModel loaded);
@@ -68,6 +79,8 @@ class Engine {
   [[nodiscard]] EngineStats stats(const ModelId& name) const;
   /// Tokens of this model that fit into the pages that weights have left; 0 where it is not loaded.
   [[nodiscard]] Tokens kv_capacity(const ModelId& name) const;
+  /// What the prefix cache would give up for weights.
+  [[nodiscard]] Reclaimable& spare_pages() { return kv_.spare(); }
 
  private:
   struct Served {
@@ -81,8 +94,7 @@ class Engine {
     bool wants_logits = false;
   };
 
-  /// What weights have left, free or not.
-  [[nodiscard]] Pages kv_pages() const { return pool_.pages().free() + roster_.held(); }
+  [[nodiscard]] PrefixRealm realm_of(const Run& run, const LoadedModel& loaded) const;
   void admit(StepReport& report);
   [[nodiscard]] Served* next_model();
   [[nodiscard]] std::vector<Part> plan(const ModelId& name);
@@ -93,6 +105,7 @@ class Engine {
   EngineOptions options_;
   PagePool& pool_;
   std::map<ModelId, Served> models_;
+  KvPages kv_;
   Roster roster_;
   ModelId last_stepped_;
   std::uint64_t arrivals_ = 0;

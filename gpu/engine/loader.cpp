@@ -20,6 +20,13 @@ Result<std::vector<NamedTensor>> tensors_of(const ModelFolder& opened) {
   return tensors;
 }
 
+/// The weights alone do not decide keys and values: equal ones may be turned by another rotary base.
+Result<std::string> kv_name_of(const std::filesystem::path& folder, const std::string& weights) {
+  auto config = digest_of_file(folder / "config.json");
+  if (!config) return config.error();
+  return weights + "/" + hex_of(*config);
+}
+
 }  // namespace
 
 Result<LoadedFolder> load_folder(const std::filesystem::path& folder, SegmentStore& segments, Ops& ops) {
@@ -31,8 +38,11 @@ Result<LoadedFolder> load_folder(const std::filesystem::path& folder, SegmentSto
   if (!weights) return weights.error();
   auto model = Model::create(opened->config, weights->lookup(), ops);
   if (!model) return model.error();
-  return LoadedFolder{{std::move(*weights), std::move(*model)},
-                      hex_of(weights_digest(opened->checkpoint)),
+  std::string digest = hex_of(weights_digest(opened->checkpoint));
+  auto kv_name = kv_name_of(folder, digest);
+  if (!kv_name) return kv_name.error();
+  return LoadedFolder{{std::move(*weights), std::move(*model), std::move(*kv_name)},
+                      std::move(digest),
                       std::move(opened->warnings)};
 }
 

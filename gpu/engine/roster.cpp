@@ -2,18 +2,19 @@
 #include "gpu/engine/roster.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
 
-Roster::Roster(FreePages& pages, std::int64_t running_max) : pages_(pages), running_max_(running_max) {
+Roster::Roster(KvPages& pages, std::int64_t running_max) : pages_(pages), running_max_(running_max) {
   SANGAM_ASSERT(running_max >= 1, running_max);
 }
 
 Roster::~Roster() {
-  for (auto& [rank, sequence] : by_rank_) release(sequence);
+  for (auto& [rank, sequence] : by_rank_) pages_.let_go(sequence.kv);
 }
 
 void Roster::add(Sequence sequence) {
@@ -28,7 +29,7 @@ bool Roster::remove(RequestId request) {
   if (rank == rank_of_.end()) return false;
   const auto entry = by_rank_.find(rank->second);
   if (entry->second.running) {
-    release(entry->second);
+    pages_.let_go(entry->second.kv);
     --running_;
   }
   by_rank_.erase(entry);
@@ -39,29 +40,42 @@ bool Roster::remove(RequestId request) {
 void Roster::admit() {
   for (auto& [rank, sequence] : by_rank_) {
     if (sequence.running) continue;
-    if (!could_enter(sequence)) return;  // nor may anyone overtake it
-    const std::int64_t needed = sequence.pages_for(sequence.length());
-    while (running_ == running_max_ || pages_.free().count() < needed) preempt(*last_running());
-    take_pages(sequence, needed);
-    sequence.running = true;
-    ++running_;
+    // Shared first: what it has already is then neither missing nor to be had from others.
+    pages_.share(sequence.kv, sequence.realm, sequence.shareable());
+    if (!could_enter(sequence)) return pages_.let_go(sequence.kv);  // nor may anyone overtake it
+    enter(sequence);
   }
+}
+
+void Roster::enter(Sequence& sequence) {
+  const std::int64_t missing = sequence.pages_for(sequence.length()) - sequence.kv.shared.length;
+  while (running_ == running_max_ || pages_.available().count() < missing) preempt(*last_running());
+  sequence.computed = sequence.kv.shared.length * sequence.realm.tokens_per_page;
+  pages_.take(sequence.kv, missing);
+  sequence.running = true;
+  ++running_;
+  if (std::exchange(sequence.admitted, true) || sequence.realm.model.empty()) return;
+  sequence.cached = std::min(sequence.computed, sequence.prompt_length);
+  Counts& counts = counts_[sequence.run.model];
+  counts.prefix_queries += std::uint64_t(sequence.length());
+  counts.prefix_hits += std::uint64_t(sequence.computed);
 }
 
 /// Those that rank before it stay, each with a free page to grow into: else it would soon be thrown out
 /// again.
 bool Roster::could_enter(const Sequence& sequence) const {
   std::int64_t staying = 0;
-  std::int64_t within_reach = pages_.free().count();
+  std::vector<const KvHold*> leaving;
   for (const auto& [rank, other] : by_rank_) {
     if (!other.running) continue;
     if (rank < sequence.rank) {
       ++staying;
     } else {
-      within_reach += std::int64_t(other.pages.size());
+      leaving.push_back(&other.kv);
     }
   }
-  return staying < running_max_ && sequence.pages_for(sequence.length()) + staying <= within_reach;
+  const std::int64_t missing = sequence.pages_for(sequence.length()) - sequence.kv.shared.length;
+  return staying < running_max_ && missing + staying <= pages_.available_without(leaving).count();
 }
 
 const Sequence* Roster::hopeless() const {
@@ -70,13 +84,13 @@ const Sequence* Roster::hopeless() const {
 
 bool Roster::grow(Sequence& sequence, std::int64_t length) {
   SANGAM_ASSERT(sequence.running, sequence.run.request);
-  const std::int64_t more = sequence.pages_for(length) - std::int64_t(sequence.pages.size());
-  while (pages_.free().count() < more) {
+  const std::int64_t more = sequence.pages_for(length) - std::int64_t(sequence.kv.pages.size());
+  while (pages_.available().count() < more) {
     Sequence& victim = *last_running();
     preempt(victim);
     if (&victim == &sequence) return false;
   }
-  take_pages(sequence, std::max<std::int64_t>(more, 0));
+  pages_.take(sequence.kv, more);
   return true;
 }
 
@@ -96,48 +110,34 @@ bool Roster::runs(const ModelId& model) const {
 
 RosterCount Roster::count(const ModelId& model) const {
   RosterCount count;
+  std::set<PageId> pages;
   for (const auto& [rank, sequence] : by_rank_) {
     if (sequence.run.model != model) continue;
     ++(sequence.running ? count.running : count.waiting);
-    count.pages += Pages(std::int64_t(sequence.pages.size()));
+    pages.insert(sequence.kv.pages.begin(), sequence.kv.pages.end());
   }
-  const auto preemptions = preemptions_.find(model);
-  if (preemptions != preemptions_.end()) count.preemptions = preemptions->second;
+  count.pages = Pages(std::int64_t(pages.size()));
+  if (const auto counts = counts_.find(model); counts != counts_.end()) {
+    count.preemptions = counts->second.preemptions;
+    count.prefix_queries = counts->second.prefix_queries;
+    count.prefix_hits = counts->second.prefix_hits;
+  }
   return count;
-}
-
-Pages Roster::held() const {
-  Pages held;
-  for (const auto& [rank, sequence] : by_rank_) held += Pages(std::int64_t(sequence.pages.size()));
-  return held;
 }
 
 Sequence* Roster::last_running() {
   const auto last = std::find_if(by_rank_.rbegin(), by_rank_.rend(),
                                  [](const auto& entry) { return entry.second.running; });
-  SANGAM_ASSERT(last != by_rank_.rend(), running_, pages_.free());
+  SANGAM_ASSERT(last != by_rank_.rend(), running_, pages_.available());
   return &last->second;
 }
 
-void Roster::take_pages(Sequence& sequence, std::int64_t count) {
-  for (; count > 0; --count) {
-    const auto page = pages_.take_lowest();
-    SANGAM_ASSERT(page.has_value(), sequence.run.request, count);
-    sequence.pages.push_back(*page);
-  }
-}
-
-void Roster::release(Sequence& sequence) {
-  for (const PageId page : sequence.pages) pages_.give_back({page, Pages{1}});
-  sequence.pages.clear();
-}
-
 void Roster::preempt(Sequence& sequence) {
-  release(sequence);
+  pages_.let_go(sequence.kv);
   sequence.computed = 0;
   sequence.running = false;
   --running_;
-  ++preemptions_[sequence.run.model];
+  ++counts_[sequence.run.model].preemptions;
 }
 
 }  // namespace sangam

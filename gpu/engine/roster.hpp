@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gpu/engine/sequence.hpp"
-#include "gpu/memory/free_pages.hpp"
 
 namespace sangam {
 
@@ -16,16 +15,19 @@ namespace sangam {
 struct RosterCount {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
-  Pages pages{};
-  std::uint64_t preemptions = 0;  ///< Since the start.
+  Pages pages{};                     ///< A page that several use is one page.
+  std::uint64_t preemptions = 0;     ///< Since the start, as the following counts.
+  std::uint64_t prefix_queries = 0;  ///< Tokens that a first admission looked up in the prefix cache,
+  std::uint64_t prefix_hits = 0;     ///< and found.
 };
 
 /// Sequences are admitted strictly by rank, with pages for all tokens that they have, and lose them only to
-/// one that ranks before them. A preempted sequence computes everything again, to the same bits.
+/// one that ranks before them. Of these pages only those must be had that the prefix cache has not. A
+/// preempted sequence computes again what the cache has lost meanwhile, to the same bits.
 class Roster {
  public:
   /// `running_max`: how many sequences may hold pages at once.
-  Roster(FreePages& pages, std::int64_t running_max);
+  Roster(KvPages& pages, std::int64_t running_max);
   ~Roster();
   Roster(const Roster&) = delete;
   Roster& operator=(const Roster&) = delete;
@@ -48,22 +50,25 @@ class Roster {
   [[nodiscard]] std::vector<Sequence*> running(const ModelId& model);
   [[nodiscard]] bool runs(const ModelId& model) const;
   [[nodiscard]] RosterCount count(const ModelId& model) const;
-  /// Held by all sequences together.
-  [[nodiscard]] Pages held() const;
 
  private:
+  struct Counts {
+    std::uint64_t preemptions = 0;
+    std::uint64_t prefix_queries = 0;
+    std::uint64_t prefix_hits = 0;
+  };
+
   [[nodiscard]] Sequence* last_running();
   [[nodiscard]] bool could_enter(const Sequence& sequence) const;
-  void take_pages(Sequence& sequence, std::int64_t count);
-  void release(Sequence& sequence);
+  void enter(Sequence& sequence);
   void preempt(Sequence& sequence);
 
-  FreePages& pages_;
+  KvPages& pages_;
   std::int64_t running_max_;
   std::int64_t running_ = 0;
   std::map<Rank, Sequence> by_rank_;
   std::unordered_map<RequestId, Rank> rank_of_;
-  std::unordered_map<ModelId, std::uint64_t> preemptions_;
+  std::unordered_map<ModelId, Counts> counts_;
 };
 
 }  // namespace sangam

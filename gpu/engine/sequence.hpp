@@ -3,9 +3,11 @@
 
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "gpu/engine/kv_pages.hpp"
 #include "gpu/engine/sampling.hpp"
 #include "gpu/model/model.hpp"
 #include "messages/vocabulary/request.hpp"
@@ -37,19 +39,25 @@ struct Sequence {
   Run run;  ///< Its `prompt` and `generated` have moved into `tokens`.
   TokenHistory history;
   std::int64_t prompt_length = 0;
-  std::vector<TokenId> tokens;       ///< Prompt, then all generated tokens, of earlier attempts too.
-  std::int64_t length_max = 0;       ///< Ends when there are this many tokens.
-  std::int64_t tokens_per_page = 1;  ///< Of its model.
+  std::vector<TokenId> tokens;  ///< Prompt, then all generated tokens, of earlier attempts too.
+  std::int64_t length_max = 0;  ///< Ends when there are this many tokens.
+  PrefixRealm realm;
 
-  std::vector<PageId> pages;
+  KvHold kv;
   std::int64_t computed = 0;  ///< Tokens whose K and V are in the pages.
+  std::int64_t cached = 0;    ///< Of the prompt, that were there when it ran for the first time.
   bool running = false;
+  bool admitted = false;   ///< Once.
   bool prefilled = false;  ///< Once: what is computed again after a preemption is no prefill.
 
   [[nodiscard]] std::int64_t length() const { return std::int64_t(tokens.size()); }
   [[nodiscard]] std::int64_t missing() const { return length() - computed; }
   [[nodiscard]] std::int64_t pages_for(std::int64_t length) const {
-    return (length + tokens_per_page - 1) / tokens_per_page;
+    return (length + realm.tokens_per_page - 1) / realm.tokens_per_page;
+  }
+  /// What may come from the prefix cache: the last token is always computed, since its logits are wanted.
+  [[nodiscard]] std::span<const TokenId> shareable() const {
+    return std::span(tokens).first(tokens.size() - 1);
   }
 };
 

@@ -4,119 +4,17 @@
 #include <map>
 #include <random>
 
-#include "tests/unit/gpu/scripted_model.hpp"
+#include "tests/unit/gpu/scripted_engine.hpp"
 
 using namespace sangam;
 
-namespace {
-
-constexpr std::int64_t kPage = 4096;  // 256 tokens of a scripted model
-const ModelId kModel("scripted");
-
-/// An engine with scripted models, and what each request has said so far.
-class Bench {
- public:
-  struct Told {
-    std::vector<TokenId> tokens;
-    std::vector<PositionLogprobs> logprobs;
-    FinishReason finish = FinishReason::none;
-    ErrorCode code = ErrorCode::none;
-    std::string why;
-    std::uint64_t first = 0;
-    std::int64_t prefill_rows = 0;
-    int prefills_done = 0;
-  };
-
-  explicit Bench(EngineOptions options, std::int64_t pages = 64)
-      : pool_(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value()), engine_(options, *pool_) {}
-
-  void load(const ModelId& name, ScriptedModel::Script script) {
-    REQUIRE(engine_.load(name, {{}, std::make_unique<ScriptedModel>(script, &steps_)}));
-  }
-
-  void step() {
-    const StepReport report = engine_.step();
-    for (const TokensProduced& produced : report.produced) {
-      Told& told = told_[produced.request];
-      REQUIRE(told.finish == FinishReason::none);
-      if (told.tokens.empty()) told.first = produced.first;
-      REQUIRE(produced.first == told.first + told.tokens.size());
-      told.tokens.insert(told.tokens.end(), produced.tokens.begin(), produced.tokens.end());
-      told.logprobs.insert(told.logprobs.end(), produced.logprobs.begin(), produced.logprobs.end());
-      told.finish = produced.finish;
-      told.code = produced.code;
-      told.why = produced.why;
-    }
-    for (const PrefillProgress& progress : report.prefills) {
-      told_[progress.request].prefill_rows += progress.rows.count();
-      told_[progress.request].prefills_done += progress.done ? 1 : 0;
-    }
-  }
-
-  void run_dry() {
-    for (int step_count = 0; engine_.has_work(); ++step_count) {
-      REQUIRE(step_count < 20'000);
-      step();
-    }
-  }
-
-  Told& told(std::uint64_t request) { return told_[RequestId{request}]; }
-  Engine& engine() { return engine_; }
-  PagePool& pool() { return *pool_; }
-  std::vector<ScriptedStep>& steps() { return steps_; }
-
- private:
-  std::unique_ptr<PagePool> pool_;
-  std::vector<ScriptedStep> steps_;
-  Engine engine_;
-  std::map<RequestId, Told> told_;
-};
-
-/// A request with its own prompt and its own way of sampling.
-Run request(std::uint64_t number, std::int64_t prompt, std::int64_t output) {
-  Run run;
-  run.request = RequestId{number};
-  run.model = kModel;
-  for (std::int64_t i = 0; i < prompt; ++i)
-    run.prompt.push_back(TokenId((number * 7 + std::uint64_t(i) * 3) % 50));
-  run.sampling.max_tokens = Tokens{output};
-  run.sampling.seed = number;
-  run.sampling.temperature = double(number % 3) * 0.7;
-  run.sampling.top_p = number % 2 == 0 ? 0.9 : 1.0;
-  run.sampling.repetition_penalty = number % 5 == 0 ? 1.2 : 1.0;
-  run.sampling.frequency_penalty = number % 7 == 0 ? 0.4 : 0.0;
-  run.sampling.logprobs = number % 4 == 0 ? 3 : -1;
-  return run;
-}
-
-/// What it says when it is alone.
-Bench::Told alone(Run run, ScriptedModel::Script script = {}) {
-  Bench bench({.running_max = 1});
-  bench.load(run.model, script);
-  const std::uint64_t number = std::uint64_t(run.request);
-  REQUIRE(bench.engine().add(std::move(run)));
-  bench.run_dry();
-  return bench.told(number);
-}
-
-void check_equal(const Bench::Told& a, const Bench::Told& b) {
-  CHECK(a.tokens == b.tokens);
-  CHECK(a.finish == b.finish);
-  REQUIRE(a.logprobs.size() == b.logprobs.size());
-  for (std::size_t i = 0; i < a.logprobs.size(); ++i) {
-    CHECK(a.logprobs[i].chosen.logprob == b.logprobs[i].chosen.logprob);
-  }
-}
-
-}  // namespace
-
 TEST_CASE("a request says the same alone, among 32, and whatever the rows of a step") {
-  std::map<std::uint64_t, Bench::Told> expected;
+  std::map<std::uint64_t, ScriptedEngine::Told> expected;
   for (std::uint64_t number = 1; number <= 32; ++number)
     expected[number] = alone(request(number, 1 + std::int64_t(number * 5 % 60), 20));
   for (const std::int64_t rows : {1, 3, 7, 33, 64, 512}) {
     CAPTURE(rows);
-    Bench bench({.running_max = 32, .step_tokens = Tokens{rows}});
+    ScriptedEngine bench({.running_max = 32, .step_tokens = Tokens{rows}});
     bench.load(kModel, {});
     for (std::uint64_t number = 1; number <= 32; ++number)
       REQUIRE(bench.engine().add(request(number, 1 + std::int64_t(number * 5 % 60), 20)));
@@ -135,12 +33,12 @@ TEST_CASE("a request says the same alone, among 32, and whatever the rows of a s
 
 TEST_CASE("a request that goes on after any of its tokens says what it would have said") {
   for (const std::uint64_t number : {4u, 5u, 7u, 10u}) {
-    const Bench::Told whole = alone(request(number, 9, 15));
+    const ScriptedEngine::Told whole = alone(request(number, 9, 15));
     for (std::size_t cut = 0; cut <= 15; ++cut) {
       CAPTURE(cut);
       Run rest = request(number, 9, 15);
       rest.generated.assign(whole.tokens.begin(), whole.tokens.begin() + std::ptrdiff_t(cut));
-      const Bench::Told told = alone(rest);
+      const ScriptedEngine::Told told = alone(rest);
       CHECK(told.first == cut);
       CHECK(told.tokens ==
             std::vector<TokenId>(whole.tokens.begin() + std::ptrdiff_t(cut), whole.tokens.end()));
@@ -152,7 +50,7 @@ TEST_CASE("a request that goes on after any of its tokens says what it would hav
 TEST_CASE("when pages run out the youngest waits, and says the same later") {
   // Three pages: three prompts of 250 tokens fit, but their second pages do not.
   const ScriptedModel::Script script{.context = 1000};
-  Bench bench({.running_max = 8}, 3);
+  ScriptedEngine bench({.running_max = 8}, 3);
   bench.load(kModel, script);
   for (const std::uint64_t number : {1u, 2u, 3u}) REQUIRE(bench.engine().add(request(number, 250, 30)));
   bench.step();
@@ -169,7 +67,7 @@ TEST_CASE("when pages run out the youngest waits, and says the same later") {
 }
 
 TEST_CASE("a better class takes pages and places from the last of a worse one") {
-  Bench bench({.running_max = 2}, 16);
+  ScriptedEngine bench({.running_max = 2}, 16);
   bench.load(kModel, {});
   Run best_effort = request(1, 10, 50);
   best_effort.service_class = ServiceClass::best_effort;
@@ -191,7 +89,7 @@ TEST_CASE("a better class takes pages and places from the last of a worse one") 
 }
 
 TEST_CASE("within a class the earlier goes first, and nobody overtakes one that waits for pages") {
-  Bench bench({.running_max = 8}, 4);
+  ScriptedEngine bench({.running_max = 8}, 4);
   bench.load(kModel, {.context = 1000});
   REQUIRE(bench.engine().add(request(1, 500, 5)));  // 2 pages
   REQUIRE(bench.engine().add(request(2, 600, 5)));  // 3 pages: must wait
@@ -205,7 +103,7 @@ TEST_CASE("within a class the earlier goes first, and nobody overtakes one that 
 }
 
 TEST_CASE("running streams get their token in each step, beside the chunks of a long prompt") {
-  Bench bench({.running_max = 8, .step_tokens = Tokens{16}});
+  ScriptedEngine bench({.running_max = 8, .step_tokens = Tokens{16}});
   bench.load(kModel, {});
   REQUIRE(bench.engine().add(request(1, 4, 100)));
   REQUIRE(bench.engine().add(request(2, 4, 100)));
@@ -220,7 +118,7 @@ TEST_CASE("running streams get their token in each step, beside the chunks of a 
 }
 
 TEST_CASE("models take turns, one step each, and do not mix") {
-  Bench bench({.running_max = 8});
+  ScriptedEngine bench({.running_max = 8});
   const ModelId other("other");
   const ScriptedModel::Script salted{.salt = 99};
   bench.load(kModel, {});
@@ -239,7 +137,7 @@ TEST_CASE("models take turns, one step each, and do not mix") {
 }
 
 TEST_CASE("a cancelled request is silent at once and its pages are free") {
-  Bench bench({.running_max = 1});
+  ScriptedEngine bench({.running_max = 1});
   bench.load(kModel, {});
   REQUIRE(bench.engine().add(request(1, 10, 100)));
   REQUIRE(bench.engine().add(request(2, 10, 3)));
@@ -255,11 +153,11 @@ TEST_CASE("a cancelled request is silent at once and its pages are free") {
 
 TEST_CASE("a stop token ends the stream and is not said") {
   Run run = request(3, 10, 40);
-  const Bench::Told whole = alone(run);
+  const ScriptedEngine::Told whole = alone(run);
   const TokenId stop = whole.tokens[6];
   const auto first_at = std::find(whole.tokens.begin(), whole.tokens.end(), stop) - whole.tokens.begin();
   run.sampling.stop_tokens = {stop};
-  const Bench::Told told = alone(run);
+  const ScriptedEngine::Told told = alone(run);
   CHECK(told.finish == FinishReason::stop);
   CHECK(told.tokens == std::vector<TokenId>(whole.tokens.begin(), whole.tokens.begin() + first_at));
   run.sampling.ignore_eos = true;
@@ -271,7 +169,7 @@ TEST_CASE("output ends with the model's context, and a prompt that fills it is r
   CHECK(alone(request(1, 15, 100), script).tokens.size() == 5);
   CHECK(alone(request(1, 19, 100), script).tokens.size() == 1);
   CHECK(alone(request(1, 19, 100), script).finish == FinishReason::length);
-  Bench bench({});
+  ScriptedEngine bench({});
   bench.load(kModel, script);
   const auto refused = bench.engine().add(request(1, 20, 1));
   REQUIRE_FALSE(refused);
@@ -282,7 +180,7 @@ TEST_CASE("output ends with the model's context, and a prompt that fills it is r
 }
 
 TEST_CASE("output ends where the pages end, when the pool is smaller than the context") {
-  Bench bench({.running_max = 4}, 2);
+  ScriptedEngine bench({.running_max = 4}, 2);
   bench.load(kModel, {.context = 100'000});
   CHECK(bench.engine().kv_capacity(kModel) == Tokens{512});
   REQUIRE(bench.engine().add(request(1, 500, 1000)));
@@ -294,7 +192,7 @@ TEST_CASE("output ends where the pages end, when the pool is smaller than the co
 }
 
 TEST_CASE("numbers that the model gets wrong end that request alone") {
-  Bench bench({});
+  ScriptedEngine bench({});
   bench.load(kModel, {.not_a_number_at = 12});
   REQUIRE(bench.engine().add(request(1, 10, 20)));
   REQUIRE(bench.engine().add(request(2, 13, 20)));
@@ -308,7 +206,7 @@ TEST_CASE("numbers that the model gets wrong end that request alone") {
 }
 
 TEST_CASE("what can never run is refused when it comes") {
-  Bench bench({});
+  ScriptedEngine bench({});
   bench.load(kModel, {});
   const auto code_of = [&](auto change) {
     Run run = request(1, 5, 5);
@@ -325,7 +223,7 @@ TEST_CASE("what can never run is refused when it comes") {
 }
 
 TEST_CASE("a model is unloaded only when none of its requests is live") {
-  Bench bench({});
+  ScriptedEngine bench({});
   bench.load(kModel, {});
   CHECK_FALSE(bench.engine().load(kModel, {{}, std::make_unique<ScriptedModel>(ScriptedModel::Script{})}));
   REQUIRE(bench.engine().add(request(1, 5, 5)));
@@ -337,7 +235,7 @@ TEST_CASE("a model is unloaded only when none of its requests is live") {
 }
 
 TEST_CASE("a sequence whose pages went to weights meanwhile fails with the numbers, alone") {
-  Bench bench({.running_max = 4}, 4);
+  ScriptedEngine bench({.running_max = 4}, 4);
   bench.load(kModel, {.context = 2000});
   REQUIRE(bench.engine().add(request(1, 700, 5)));  // 3 pages
   REQUIRE(bench.engine().add(request(2, 10, 5)));
@@ -355,7 +253,7 @@ TEST_CASE("random arrivals, cancels and classes over two models never change wha
   std::mt19937_64 random(seed);
   const ModelId other("other");
   const ScriptedModel::Script scripts[] = {{.bytes_per_token = 512}, {.bytes_per_token = 256, .salt = 5}};
-  Bench bench({.running_max = 12, .step_tokens = Tokens{50}}, 40);
+  ScriptedEngine bench({.running_max = 12, .step_tokens = Tokens{50}}, 40);
   bench.load(kModel, scripts[0]);
   bench.load(other, scripts[1]);
   std::map<std::uint64_t, Run> runs;
@@ -375,8 +273,8 @@ TEST_CASE("random arrivals, cancels and classes over two models never change wha
   CHECK(bench.engine().stats(kModel).count.preemptions + bench.engine().stats(other).count.preemptions > 20);
   for (const auto& [number, run] : runs) {
     CAPTURE(number);
-    const Bench::Told expected = alone(run, scripts[run.model == other ? 1 : 0]);
-    const Bench::Told& told = bench.told(number);
+    const ScriptedEngine::Told expected = alone(run, scripts[run.model == other ? 1 : 0]);
+    const ScriptedEngine::Told& told = bench.told(number);
     if (cancelled[number]) {
       REQUIRE(told.tokens.size() <= expected.tokens.size());
       CHECK(std::equal(told.tokens.begin(), told.tokens.end(), expected.tokens.begin()));

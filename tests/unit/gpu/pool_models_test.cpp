@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "gpu/engine/loader.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
@@ -131,12 +132,22 @@ TEST_CASE("real models give the same bits alone, in a batch, in any chunks, pree
     }
   }
   SUBCASE("preempted") {
-    // 10 or 21 tokens a page, up to 10 pages a sequence: far fewer than 32 need.
-    Bench device({.running_max = 32, .step_tokens = Tokens{64}}, 14, models);
+    // 10 or 21 tokens a page, up to 10 pages a sequence: far fewer than 32 need, shared or not.
+    for (const auto& [sharing, pages] : {std::pair{PrefixSharing::nobody, 14}, {PrefixSharing::tenant, 11}}) {
+      CAPTURE(pages);
+      Bench device({.running_max = 32, .step_tokens = Tokens{64}, .prefix_sharing = sharing}, pages, models);
+      CHECK(device.run_all(runs) == expected);
+      CHECK(device.engine.stats(models[0]).count.preemptions +
+                device.engine.stats(models[1]).count.preemptions >
+            3);
+    }
+  }
+  SUBCASE("cold, then warm") {
+    Bench device({.running_max = 32, .step_tokens = Tokens{40}}, 400, models);
     CHECK(device.run_all(runs) == expected);
-    CHECK(device.engine.stats(models[0]).count.preemptions +
-              device.engine.stats(models[1]).count.preemptions >
-          3);
+    const std::uint64_t cold = device.engine.stats(models[0]).count.prefix_hits;
+    CHECK(device.run_all(runs) == expected);
+    CHECK(device.engine.stats(models[0]).count.prefix_hits > 2 * cold);
   }
   SUBCASE("continued by another") {
     Bench device({.running_max = 32}, 400, models);
