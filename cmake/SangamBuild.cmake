@@ -61,3 +61,11 @@ function(sangam_tests layer)
   target_compile_definitions(unit_${layer} PRIVATE SANGAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME unit_${layer} COMMAND unit_${layer})
 endfunction()
+
+# sangam_tests_left_out(LAYER WHY): where unit_LAYER cannot be built, a binary that says so and counts as skipped.
+function(sangam_tests_left_out layer why)
+  add_executable(unit_${layer} ${PROJECT_SOURCE_DIR}/tests/unit/left_out.cpp)
+  target_compile_definitions(unit_${layer} PRIVATE SANGAM_LEFT_OUT="${why}")
+  add_test(NAME unit_${layer} COMMAND unit_${layer})
+  set_tests_properties(unit_${layer} PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()
