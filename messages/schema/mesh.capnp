@@ -941,6 +941,9 @@ struct Command {
 
   pin @7 :Bool;
   # Load and wake: keep it there, whatever else wants room. Sleep and unload end this.
+
+  answerTo @8 :Text;
+  # The gateway that holds the operator.
 }
 
 struct CommandEnded {

@@ -121,8 +121,10 @@ struct Command {
   Millis drain_for{0};
   AtDeadline at_deadline = AtDeadline::stay;
   bool pin = false;  ///< Load and wake: keep it there, whatever else wants room. Sleep and unload end this.
+  ActorName answer_to;  ///< The gateway that holds the operator.
 };
-BOOST_DESCRIBE_STRUCT(Command, (), (command, verb, models, workers, sources, drain_for, at_deadline, pin))
+BOOST_DESCRIBE_STRUCT(Command, (),
+                      (command, verb, models, workers, sources, drain_for, at_deadline, pin, answer_to))
 
 /// Lifecycle -> gateway: what became of a command, order by order.
 struct CommandEnded {

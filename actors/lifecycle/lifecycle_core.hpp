@@ -1,0 +1,107 @@
+// Decides which models are where: wakes what is wanted, puts to sleep what is idle, and carries out what operators
+// ask for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/lifecycle/lifecycle_options.hpp"
+#include "messages/vocabulary/lifecycle.hpp"
+#include "messages/vocabulary/outbox.hpp"
+
+namespace sangam {
+
+/// Knows nothing that its workers do not tell it, so it may die at any time: the next one learns the same and has
+/// a higher epoch. The worker has the last word on bytes and live requests; the decisions here are who comes next
+/// and who has to make room.
+class LifecycleCore {
+ public:
+  explicit LifecycleCore(LifecycleOptions options);
+
+  void on(const InstanceState& state, Instant now, Outbox& out);
+  void on(const WorkerMemory& memory, Instant now, Outbox& out);
+  void on(const OrderEnded& ended, Instant now, Outbox& out);
+  void on(const Wanted& wanted, Instant now, Outbox& out);
+  void on(const Command& command, Instant now, Outbox& out);
+  void on(const ActorFound& found, Instant now, Outbox& out);
+  void on(const ActorLost& lost, Instant now, Outbox& out);
+  void wake(Timer timer, Instant now, Outbox& out);
+
+ private:
+  /// A model on a worker.
+  struct Site {
+    InstanceState state;
+    Instant idle_since{};    ///< While nothing of it lives.
+    Instant active_since{};  ///< While it is active.
+    std::uint64_t failures = 0;  ///< Of loads in a row, by the model's own fault.
+    Instant retry_at{};
+    bool no_room = false;           ///< Its last wake found none; until its worker's memory or models change.
+    std::vector<ModelId> offered;  ///< Whom that wake might have evicted.
+  };
+  using SiteKey = std::pair<ModelId, ActorName>;
+  using Sites = std::map<SiteKey, Site>;
+
+  struct Demand {
+    std::int64_t waiting = 0;
+    Instant since{};
+  };
+
+  enum class Purpose : std::uint8_t { demand, room, idle, command };
+  struct Operation {
+    Order order;
+    ActorName worker;
+    Purpose purpose = Purpose::demand;
+    std::uint64_t wish = 0;  ///< Of which wish it is a part; 0: of none.
+  };
+  /// A command under way.
+  struct Wish {
+    ActorName gateway;
+    std::uint64_t command = 0;
+    std::size_t open = 0;
+    std::vector<OrderEnded> ended;
+  };
+
+  // Demand (demand.cpp).
+  void reconsider(Instant now, Outbox& out);
+  void serve(const ModelId& model, const Demand& demand, Instant now, Outbox& out);
+  void make_room(const Site& site, Instant now, Outbox& out);
+  void put_idle_to_sleep(Instant now, Outbox& out);
+  void give_up(const ModelId& model, Instant now, Outbox& out);
+  [[nodiscard]] Site* best_site(const ModelId& model, Instant now);
+  [[nodiscard]] std::vector<ModelId> evictable(const ActorName& worker, const ModelId& but, Instant now) const;
+  /// With room before without, then where least is missing.
+  [[nodiscard]] std::pair<bool, Bytes> room_rank(const Site& site) const;
+  [[nodiscard]] Instant next_occasion(Instant now) const;
+
+  // Commands (commands.cpp).
+  [[nodiscard]] Result<std::vector<SiteKey>> sites_of(const Command& command) const;
+  [[nodiscard]] std::vector<SiteKey> sites_to_raise(const Command& command) const;
+  [[nodiscard]] Order order_for(const Command& command, const SiteKey& key, Instant now) const;
+  void end_wish(std::uint64_t id, Outbox& out);
+  [[nodiscard]] std::vector<ActorName> sources_for(const Command& command, const SiteKey& key) const;
+
+  // Orders (lifecycle_core.cpp).
+  void give(const SiteKey& key, Order order, Purpose purpose, std::uint64_t wish, Outbox& out);
+  void conclude(const Operation& operation, OrderEnded ended, Instant now, Outbox& out);
+  void note_failure(const SiteKey& key, const OrderEnded& ended, Instant now);
+  [[nodiscard]] bool is_ordered(const ModelId& model, Purpose purpose) const;
+  [[nodiscard]] bool is_ordered(const SiteKey& key) const;
+  void changed_at(const ActorName& worker);
+
+  LifecycleOptions options_;
+  Sites sites_;
+  std::map<ActorName, WorkerMemory> memories_;
+  std::map<ModelId, Demand> wanted_;
+  std::set<ModelId> pinned_;
+  std::map<std::uint64_t, Operation> operations_;
+  std::map<std::uint64_t, Wish> wishes_;
+  std::uint64_t next_operation_ = 0;
+  std::uint64_t next_wish_ = 0;
+};
+
+}  // namespace sangam
