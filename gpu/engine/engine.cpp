@@ -48,7 +48,11 @@ Result<void> check_tokens(const Run& run, std::int64_t vocab_size) {
 }  // namespace
 
 Engine::Engine(EngineOptions options, PagePool& pool, PrefixCache::Hash hash)
-    : options_(options), pool_(pool), kv_(pool.pages(), std::move(hash)), roster_(kv_, options.running_max) {
+    : options_(options),
+      pool_(pool),
+      kv_(pool.pages(), std::move(hash)),
+      roster_(kv_, options.running_max),
+      turns_(options.shared_step_max) {
   SANGAM_ASSERT(options.step_tokens.count() >= 1, options.step_tokens);
 }
 
@@ -80,6 +84,7 @@ Result<void> Engine::unload(const ModelId& name) {
                           " waiting=" + std::to_string(count.waiting) + "; cancel or await them first");
   }
   models_.erase(name);
+  turns_.forget(name);
   return {};
 }
 
@@ -99,7 +104,7 @@ Result<void> Engine::add(Run run) {
                           " leave no room for output: context=" + std::to_string(model.config().context) +
                           ", KV capacity=" + std::to_string(capacity) + "; shorten the prompt");
   }
-  Sequence sequence({run.service_class, ++arrivals_}, std::move(run));
+  Sequence sequence(std::move(run));
   sequence.length_max = prompt_length + std::min(sequence.run.sampling.max_tokens.count(), room);
   sequence.realm = realm_of(sequence.run, served->second.loaded);
   if (sequence.length() < sequence.length_max) {
@@ -128,13 +133,17 @@ StepReport Engine::step() {
   StepReport report;
   report.produced = std::exchange(completed_, {});
   admit(report);
-  Served* served = next_model();
-  if (served == nullptr) return report;
-  const std::vector<Part> parts = plan(last_stepped_);
+  last_rows_ = 0;
+  const std::vector<ModelId> models = ready();
+  if (models.empty()) return report;
+  const ModelId name = turns_.next(models);
+  const std::int64_t most = options_.step_tokens.count();
+  const std::vector<Part> parts = plan(name, models.size() == 1 ? most : turns_.rows_max(name, most));
   if (parts.empty()) return report;  // all of it was preempted by others
-  compute(*served, parts);
+  Served& served = models_.at(name);
+  compute(served, parts);
 
-  const auto vocab_size = std::size_t(served->loaded.model->config().vocab_size);
+  const auto vocab_size = std::size_t(served.loaded.model->config().vocab_size);
   std::span<float> logits(logits_);
   for (const Part& part : parts) {
     advance(part, logits.first(part.wants_logits ? vocab_size : 0), report);
@@ -155,21 +164,17 @@ void Engine::admit(StepReport& report) {
   }
 }
 
-/// Round robin over the models that have running sequences.
-Engine::Served* Engine::next_model() {
-  auto next = models_.upper_bound(last_stepped_);
-  for (std::size_t looked_at = 0; looked_at < models_.size(); ++looked_at, ++next) {
-    if (next == models_.end()) next = models_.begin();
-    if (!roster_.runs(next->first)) continue;
-    last_stepped_ = next->first;
-    return &next->second;
+std::vector<ModelId> Engine::ready() const {
+  std::vector<ModelId> ready;
+  for (const auto& [name, served] : models_) {
+    if (roster_.runs(name)) ready.push_back(name);
   }
-  return nullptr;
+  return ready;
 }
 
-/// Decodes first, then prompts, each in the order of rank, until the step's rows are spent. Only a decode may
-/// need another page; it takes it from one that ranks after it, and that one is not yet in the plan.
-std::vector<Engine::Part> Engine::plan(const ModelId& name) {
+/// Decodes first, then up to `rows_max` rows in all with prompts, each in the order of rank. Only a decode
+/// may need another page; it takes it from one that ranks after it, and that one is not yet in the plan.
+std::vector<Engine::Part> Engine::plan(const ModelId& name, std::int64_t rows_max) {
   std::vector<Part> parts;
   std::int64_t rows_left = options_.step_tokens.count();
   const std::vector<Sequence*> sequences = roster_.running(name);
@@ -179,6 +184,7 @@ std::vector<Engine::Part> Engine::plan(const ModelId& name) {
     parts.push_back({sequence, 1, true});
     --rows_left;
   }
+  rows_left = std::min(rows_left, std::max<std::int64_t>(rows_max - std::int64_t(parts.size()), 1));
   for (Sequence* sequence : sequences) {
     if (rows_left == 0 || !sequence->running || sequence->missing() == 1) continue;
     const std::int64_t rows = std::min(rows_left, sequence->missing());
@@ -195,6 +201,7 @@ void Engine::compute(Served& served, const std::vector<Part>& parts) {
     slices.push_back({std::span(sequence->tokens).subspan(std::size_t(sequence->computed), std::size_t(rows)),
                       sequence->computed, sequence->kv.pages, wants_logits});
     with_logits += wants_logits ? 1 : 0;
+    last_rows_ += rows;
   }
   const std::size_t size = with_logits * std::size_t(served.loaded.model->config().vocab_size);
   if (logits_.size() < size) logits_.resize(size);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/engine/fair_turns.hpp"
 #include "gpu/engine/roster.hpp"
 #include "gpu/memory/page_pool.hpp"
 #include "gpu/memory/segment_store.hpp"
@@ -22,6 +23,9 @@ struct EngineOptions {
   std::int64_t running_max = 32;  ///< Sequences that hold pages at once, over all models.
   Tokens step_tokens{512};        ///< Rows of one step: a long prompt holds up running streams this much.
   PrefixSharing prefix_sharing = PrefixSharing::tenant;
+  /// While several models have work, a step takes only as many rows of prompts as fit into this, by what
+  /// `charge` has told; decodes and one row always. 0: up to `step_tokens`, whatever they cost.
+  Micros shared_step_max{0};
 };
 
 /// A model that is ready to compute, and what it computes with.
@@ -74,7 +78,10 @@ class Engine {
   bool cancel(RequestId request);
 
   [[nodiscard]] bool has_work() const { return !roster_.empty() || !completed_.empty(); }
+  /// One model's step. While several have work they share the time as FairTurns promises.
   [[nodiscard]] StepReport step();
+  /// How long the last step took. Where nobody tells, models have equal numbers of steps.
+  void charge(Micros cost) { turns_.charge(last_rows_, cost); }
 
   [[nodiscard]] EngineStats stats(const ModelId& name) const;
   /// Tokens of this model that fit into the pages that weights have left; 0 where it is not loaded.
@@ -96,8 +103,8 @@ class Engine {
 
   [[nodiscard]] PrefixRealm realm_of(const Run& run, const LoadedModel& loaded) const;
   void admit(StepReport& report);
-  [[nodiscard]] Served* next_model();
-  [[nodiscard]] std::vector<Part> plan(const ModelId& name);
+  [[nodiscard]] std::vector<ModelId> ready() const;
+  [[nodiscard]] std::vector<Part> plan(const ModelId& name, std::int64_t rows_max);
   void compute(Served& served, const std::vector<Part>& parts);
   void advance(const Part& part, std::span<float> logits, StepReport& report);
   [[nodiscard]] TokensProduced next_token(Sequence& sequence, std::span<float> logits);
@@ -107,8 +114,8 @@ class Engine {
   std::map<ModelId, Served> models_;
   KvPages kv_;
   Roster roster_;
-  ModelId last_stepped_;
-  std::uint64_t arrivals_ = 0;
+  FairTurns turns_;
+  std::int64_t last_rows_ = 0;             ///< Of the last step.
   std::vector<TokensProduced> completed_;  ///< Came with all their tokens; told by the next step.
   std::vector<float> logits_;              ///< (slices that want logits, vocab_size)
 };

@@ -8,42 +8,62 @@
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
+namespace {
+
+bool in_one_line(const Sequence& a, const Sequence& b) {
+  return a.run.service_class == b.run.service_class && a.run.model == b.run.model;
+}
+
+}  // namespace
 
 Roster::Roster(KvPages& pages, std::int64_t running_max) : pages_(pages), running_max_(running_max) {
   SANGAM_ASSERT(running_max >= 1, running_max);
 }
 
 Roster::~Roster() {
-  for (auto& [rank, sequence] : by_rank_) pages_.let_go(sequence.kv);
+  for (auto& [request, sequence] : sequences_) pages_.let_go(sequence.kv);
 }
 
 void Roster::add(Sequence sequence) {
-  const Rank rank = sequence.rank;
-  const bool is_new = rank_of_.emplace(sequence.run.request, rank).second;
-  SANGAM_ASSERT(is_new, "request added twice", sequence.run.request);
-  by_rank_.emplace(rank, std::move(sequence));
+  const RequestId request = sequence.run.request;
+  sequence.rank = {sequence.run.service_class, 0, ++changes_};
+  for (const Sequence* other : by_rank_) sequence.rank.place += in_one_line(*other, sequence) ? 1 : 0;
+  const auto [entry, is_new] = sequences_.emplace(request, std::move(sequence));
+  SANGAM_ASSERT(is_new, "request added twice", request);
+  by_rank_.push_back(&entry->second);
+  sort_by_rank();
 }
 
 bool Roster::remove(RequestId request) {
-  const auto rank = rank_of_.find(request);
-  if (rank == rank_of_.end()) return false;
-  const auto entry = by_rank_.find(rank->second);
-  if (entry->second.running) {
-    pages_.let_go(entry->second.kv);
-    --running_;
+  const auto entry = sequences_.find(request);
+  if (entry == sequences_.end()) return false;
+  Sequence& gone = entry->second;
+  pages_.let_go(gone.kv);
+  running_ -= gone.running ? 1 : 0;
+  ++changes_;
+  std::erase(by_rank_, &gone);
+  for (Sequence* other : by_rank_) {
+    if (!in_one_line(*other, gone) || other->rank.place < gone.rank.place) continue;
+    --other->rank.place;
+    other->rank.since = changes_;
   }
-  by_rank_.erase(entry);
-  rank_of_.erase(rank);
+  sequences_.erase(entry);
+  sort_by_rank();
   return true;
 }
 
+void Roster::sort_by_rank() {
+  std::sort(by_rank_.begin(), by_rank_.end(),
+            [](const Sequence* a, const Sequence* b) { return a->rank < b->rank; });
+}
+
 void Roster::admit() {
-  for (auto& [rank, sequence] : by_rank_) {
-    if (sequence.running) continue;
+  for (Sequence* sequence : by_rank_) {
+    if (sequence->running) continue;
     // Shared first: what it has already is then neither missing nor to be had from others.
-    pages_.share(sequence.kv, sequence.realm, sequence.shareable());
-    if (!could_enter(sequence)) return pages_.let_go(sequence.kv);  // nor may anyone overtake it
-    enter(sequence);
+    pages_.share(sequence->kv, sequence->realm, sequence->shareable());
+    if (!could_enter(*sequence)) return pages_.let_go(sequence->kv);  // nor may anyone overtake it
+    enter(*sequence);
   }
 }
 
@@ -66,12 +86,12 @@ void Roster::enter(Sequence& sequence) {
 bool Roster::could_enter(const Sequence& sequence) const {
   std::int64_t staying = 0;
   std::vector<const KvHold*> leaving;
-  for (const auto& [rank, other] : by_rank_) {
-    if (!other.running) continue;
-    if (rank < sequence.rank) {
+  for (const Sequence* other : by_rank_) {
+    if (!other->running) continue;
+    if (other->rank < sequence.rank) {
       ++staying;
     } else {
-      leaving.push_back(&other.kv);
+      leaving.push_back(&other->kv);
     }
   }
   const std::int64_t missing = sequence.pages_for(sequence.length()) - sequence.kv.shared.length;
@@ -79,7 +99,7 @@ bool Roster::could_enter(const Sequence& sequence) const {
 }
 
 const Sequence* Roster::hopeless() const {
-  return running_ == 0 && !by_rank_.empty() ? &by_rank_.begin()->second : nullptr;
+  return running_ == 0 && !by_rank_.empty() ? by_rank_.front() : nullptr;
 }
 
 bool Roster::grow(Sequence& sequence, std::int64_t length) {
@@ -96,25 +116,25 @@ bool Roster::grow(Sequence& sequence, std::int64_t length) {
 
 std::vector<Sequence*> Roster::running(const ModelId& model) {
   std::vector<Sequence*> result;
-  for (auto& [rank, sequence] : by_rank_) {
-    if (sequence.running && sequence.run.model == model) result.push_back(&sequence);
+  for (Sequence* sequence : by_rank_) {
+    if (sequence->running && sequence->run.model == model) result.push_back(sequence);
   }
   return result;
 }
 
 bool Roster::runs(const ModelId& model) const {
-  return std::any_of(by_rank_.begin(), by_rank_.end(), [&](const auto& entry) {
-    return entry.second.running && entry.second.run.model == model;
+  return std::any_of(by_rank_.begin(), by_rank_.end(), [&](const Sequence* sequence) {
+    return sequence->running && sequence->run.model == model;
   });
 }
 
 RosterCount Roster::count(const ModelId& model) const {
   RosterCount count;
   std::set<PageId> pages;
-  for (const auto& [rank, sequence] : by_rank_) {
-    if (sequence.run.model != model) continue;
-    ++(sequence.running ? count.running : count.waiting);
-    pages.insert(sequence.kv.pages.begin(), sequence.kv.pages.end());
+  for (const Sequence* sequence : by_rank_) {
+    if (sequence->run.model != model) continue;
+    ++(sequence->running ? count.running : count.waiting);
+    pages.insert(sequence->kv.pages.begin(), sequence->kv.pages.end());
   }
   count.pages = Pages(std::int64_t(pages.size()));
   if (const auto counts = counts_.find(model); counts != counts_.end()) {
@@ -127,9 +147,9 @@ RosterCount Roster::count(const ModelId& model) const {
 
 Sequence* Roster::last_running() {
   const auto last = std::find_if(by_rank_.rbegin(), by_rank_.rend(),
-                                 [](const auto& entry) { return entry.second.running; });
+                                 [](const Sequence* sequence) { return sequence->running; });
   SANGAM_ASSERT(last != by_rank_.rend(), running_, pages_.available());
-  return &last->second;
+  return *last;
 }
 
 void Roster::preempt(Sequence& sequence) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -36,7 +35,7 @@ class Roster {
   void add(Sequence sequence);
   /// Gives its pages back. False where it is not known.
   bool remove(RequestId request);
-  [[nodiscard]] bool contains(RequestId request) const { return rank_of_.contains(request); }
+  [[nodiscard]] bool contains(RequestId request) const { return sequences_.contains(request); }
   [[nodiscard]] bool empty() const { return by_rank_.empty(); }
 
   /// Lets in who is first in rank, as far as places and pages reach.
@@ -60,14 +59,16 @@ class Roster {
 
   [[nodiscard]] Sequence* last_running();
   [[nodiscard]] bool could_enter(const Sequence& sequence) const;
+  void sort_by_rank();
   void enter(Sequence& sequence);
   void preempt(Sequence& sequence);
 
   KvPages& pages_;
   std::int64_t running_max_;
   std::int64_t running_ = 0;
-  std::map<Rank, Sequence> by_rank_;
-  std::unordered_map<RequestId, Rank> rank_of_;
+  std::unordered_map<RequestId, Sequence> sequences_;
+  std::vector<Sequence*> by_rank_;
+  std::uint64_t changes_ = 0;  ///< Of place.
   std::unordered_map<ModelId, Counts> counts_;
 };
 

@@ -14,20 +14,25 @@
 
 namespace sangam {
 
-/// Who comes first where pages or places are short: the class, then who came earlier. Kept through
-/// preemption, so the first in rank always moves on and all others follow in turn.
+/// Who comes first where pages or places are short: the class; then who has fewer live requests of its own
+/// class and model before it; of equals, who has been at that place longer. Only the end of a request changes
+/// it, so the first in rank always moves on and all others follow.
+///
+/// Of n models with live requests of one class, each model's first therefore waits for at most n - 1 others,
+/// each model's k-th has at most k * n - 1 before it, and a burst of one model keeps only the places and
+/// pages that the others' earlier ones leave.
 struct Rank {
   ServiceClass service_class = ServiceClass::normal;
-  std::uint64_t arrival = 0;
+  std::int64_t place = 0;   ///< In the line of its class and model; 0: the first.
+  std::uint64_t since = 0;  ///< A count of all changes of place.
 
   auto operator<=>(const Rank&) const = default;
 };
 
 /// Waits without pages, or runs with pages for all that it has computed.
 struct Sequence {
-  Sequence(Rank rank_, Run request)
-      : rank(rank_),
-        history(request.sampling, request.prompt, request.generated),
+  explicit Sequence(Run request)
+      : history(request.sampling, request.prompt, request.generated),
         prompt_length(std::int64_t(request.prompt.size())),
         tokens(std::exchange(request.prompt, {})) {
     const std::vector<TokenId> generated = std::exchange(request.generated, {});
@@ -35,8 +40,8 @@ struct Sequence {
     run = std::move(request);
   }
 
-  Rank rank;
-  Run run;  ///< Its `prompt` and `generated` have moved into `tokens`.
+  Rank rank;  ///< The roster's.
+  Run run;    ///< Its `prompt` and `generated` have moved into `tokens`.
   TokenHistory history;
   std::int64_t prompt_length = 0;
   std::vector<TokenId> tokens;  ///< Prompt, then all generated tokens, of earlier attempts too.

@@ -3,213 +3,147 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <unordered_set>
 #include <utility>
 
+#include "gpu/memory/parallel.hpp"
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;  // a cache line, and the width of the widest vector load
-/// A tensor whose own extent would leave more than 1/8 of it unused shares an extent with its neighbours by
-/// name. An extent is closed at this many pages, so that its unused tail is small and, of a model that goes,
-/// little is kept by the few tensors that others still name.
-constexpr std::int64_t kSharedPages = 8;
-
-std::int64_t aligned(std::int64_t offset) {
-  return (offset + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-bool equal(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
-}
-
-/// Pages that are given back with their last segment.
-class Home {
- public:
-  Home(FreePages& pages, PageExtent extent) : pages_(pages), extent_(extent) {}
-  ~Home() { pages_.give_back(extent_); }
-  Home(const Home&) = delete;
-  Home& operator=(const Home&) = delete;
-
-  [[nodiscard]] PageExtent extent() const { return extent_; }
-
- private:
-  FreePages& pages_;
-  PageExtent extent_;
-};
+constexpr std::size_t kHashThreads = 8;
 
 }  // namespace
 
-class Segment {
- public:
-  Segment(std::shared_ptr<const Home> home, std::span<const std::byte> bytes)
-      : home_(std::move(home)), bytes_(bytes) {}
-
-  [[nodiscard]] const Home& home() const { return *home_; }
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  std::shared_ptr<const Home> home_;
-  std::span<const std::byte> bytes_;
-};
-
-/// What a load will do. Nothing is changed by making one, and dropping it returns what it has reserved.
-struct SegmentStore::Plan {
-  struct Fresh {
-    Digest digest;
-    std::span<const std::byte> source;
-    std::size_t extent = 0;
-    std::int64_t offset = 0;
-    std::shared_ptr<const Segment> segment;
-  };
-  struct Extent {
-    std::int64_t bytes = 0;
-    std::shared_ptr<const Home> home;
-  };
-  struct Use {
-    std::shared_ptr<const Segment> resident;  ///< Or, if null:
-    std::size_t fresh = 0;
-  };
-
-  std::vector<Use> uses;  ///< One a tensor.
-  std::vector<Fresh> fresh;
-  std::vector<Extent> extents;
-};
-
-Result<TensorView> SlotTable::find(std::string_view name) const {
-  const auto slot = slots_.find(name);
-  if (slot != slots_.end()) return slot->second.view;
-  return make_error(ErrorCode::not_found, "weights: no tensor named " + std::string(name) + " among the " +
-                                              std::to_string(slots_.size()) + " of this model");
-}
-
-SlotLookup SlotTable::lookup() const {
-  return [this](std::string_view name) { return find(name); };
-}
-
 SegmentStore::SegmentStore(PagePool& pool, Hash hash) : pool_(pool), hash_(std::move(hash)) {}
 
-std::shared_ptr<const Segment> SegmentStore::resident(const Digest& digest,
+bool SegmentStore::equal(std::span<const std::byte> a, std::span<const std::byte> b) const {
+  if (a.size() != b.size()) return false;
+  if (a.empty() || a.data() == b.data()) return true;
+  const Bytes size{std::int64_t(a.size())};
+  auto a_view = HostView::create(pool_.device(), size);
+  auto b_view = HostView::create(pool_.device(), size);
+  if (!a_view || !b_view) return false;  // not proven: they will lie there twice
+  const auto a_bytes = a_view->read(a);
+  const auto b_bytes = b_view->read(b);
+  return a_bytes && b_bytes && std::memcmp(a_bytes->data(), b_bytes->data(), a.size()) == 0;
+}
+
+std::shared_ptr<const Segment> SegmentStore::resident(const Digest& digest, Bytes size,
                                                       std::span<const std::byte> bytes) const {
   const auto [first, last] = segments_.equal_range(digest);
   for (auto entry = first; entry != last; ++entry) {
-    if (auto segment = entry->second.lock(); segment && equal(segment->bytes(), bytes)) return segment;
+    auto segment = entry->second.lock();
+    if (segment && segment->place().bytes == size && (bytes.empty() || equal(segment->bytes(), bytes)))
+      return segment;
   }
   return nullptr;
 }
 
-SegmentStore::Plan SegmentStore::plan(std::span<const NamedTensor> tensors) const {
-  Plan plan;
+std::vector<Digest> SegmentStore::missing(std::span<const WantedSlot> slots) const {
+  std::vector<Digest> missing;
+  std::unordered_set<Digest> seen;
+  for (const WantedSlot& slot : slots) {
+    if (!resident(slot.digest, slot.bytes, {}) && seen.insert(slot.digest).second)
+      missing.push_back(slot.digest);
+  }
+  return missing;
+}
+
+Result<void> SegmentStore::plan(std::span<const WantedSlot> slots, SegmentLoad& load) const {
   std::unordered_multimap<Digest, std::size_t> fresh_by_digest;
-  std::size_t shared = 0;
-  std::int64_t shared_end = 0;  // of extent `shared`; 0: none is open
-  for (const NamedTensor& tensor : tensors) {
-    const std::span bytes = tensor.view.bytes;
-    const Digest digest = hash_(bytes);
-    if (auto segment = resident(digest, bytes)) {
-      plan.uses.push_back({std::move(segment), 0});
-      continue;
-    }
-    const auto [first, last] = fresh_by_digest.equal_range(digest);
-    const auto twin = std::find_if(
-        first, last, [&](const auto& entry) { return equal(plan.fresh[entry.second].source, bytes); });
-    plan.uses.push_back({nullptr, twin == last ? plan.fresh.size() : twin->second});
+  for (const WantedSlot& wanted : slots) {
+    SegmentLoad::Slot& slot = load.slots_.emplace_back();
+    slot.name = wanted.name;
+    slot.dtype = wanted.dtype;
+    slot.shape = wanted.shape;
+    slot.resident = resident(wanted.digest, wanted.bytes, wanted.source);
+    if (slot.resident) continue;
+    const auto [first, last] = fresh_by_digest.equal_range(wanted.digest);
+    const auto twin = std::find_if(first, last, [&](const auto& entry) {
+      const std::span source = load.fresh_[entry.second].source;
+      return wanted.source.empty() ? Bytes(std::int64_t(source.size())) == wanted.bytes
+                                   : equal(source, wanted.source);
+    });
+    slot.fresh = twin == last ? load.fresh_.size() : twin->second;
     if (twin != last) continue;
-
-    fresh_by_digest.emplace(digest, plan.fresh.size());
-    const std::int64_t size = std::max<std::int64_t>(std::int64_t(bytes.size()), 1);
-    const std::int64_t own = pool_.pages_for(Bytes(size)).count() * pool_.page_bytes().count();
-    if (own - size <= size / 8) {
-      plan.fresh.push_back({digest, bytes, plan.extents.size(), 0, nullptr});
-      plan.extents.push_back({size, nullptr});
-      continue;
+    if (Bytes(std::int64_t(wanted.source.size())) != wanted.bytes) {
+      return make_error(ErrorCode::not_found,
+                        "weights: slot " + wanted.name + " needs segment " + hex_of(wanted.digest) + " of " +
+                            std::to_string(wanted.bytes.count()) +
+                            " bytes, which is not resident, and its source has " +
+                            std::to_string(wanted.source.size()) + "; name a source that has it");
     }
-    if (shared_end == 0) {
-      shared = plan.extents.size();
-      plan.extents.emplace_back();
-    }
-    plan.fresh.push_back({digest, bytes, shared, aligned(shared_end), nullptr});
-    shared_end = plan.extents[shared].bytes = aligned(shared_end) + size;
-    if (shared_end >= kSharedPages * pool_.page_bytes().count()) shared_end = 0;
-  }
-  return plan;
-}
-
-Result<void> SegmentStore::reserve(Plan& plan) const {
-  FreePages& pages = pool_.pages();
-  const FreePages before = pages;
-  Pages needed;
-  for (const Plan::Extent& extent : plan.extents) needed += pool_.pages_for(Bytes(extent.bytes));
-  for (Plan::Extent& extent : plan.extents) {
-    const Pages count = pool_.pages_for(Bytes(extent.bytes));
-    const auto taken = pages.take_extent(count);
-    if (!taken) {
-      return make_error(
-          ErrorCode::exhausted,
-          "weights: pages needed=" + std::to_string(needed.count()) + " (one piece of " +
-              std::to_string(count.count()) + "), free=" + std::to_string(before.free().count()) +
-              " (largest piece " + std::to_string(before.largest_extent().count()) + ") of " +
-              std::to_string(pages.total().count()) + ", page bytes=" +
-              std::to_string(pool_.page_bytes().count()) + "; unload a model or make the pool larger");
-    }
-    extent.home = std::make_shared<const Home>(pages, *taken);
+    fresh_by_digest.emplace(wanted.digest, load.fresh_.size());
+    load.fresh_.push_back({wanted.digest, wanted.source, 0, {}, {}});
   }
   return {};
 }
 
-Result<void> SegmentStore::fill(const Plan& plan) const {
-  for (const Plan::Fresh& fresh : plan.fresh) {
-    const Home& home = *plan.extents[fresh.extent].home;
-    std::byte* target = pool_.address_of(home.extent().first) + fresh.offset;
-    if (!fresh.source.empty()) std::memcpy(target, fresh.source.data(), fresh.source.size());
-    if (hash_({target, fresh.source.size()}) != fresh.digest) {
-      return make_error(ErrorCode::corrupt,
-                        "weights: the bytes changed while they were copied; another process is writing the "
-                        "checkpoint: load it again when it is complete");
+Result<SegmentLoad> SegmentStore::begin(std::span<const WantedSlot> slots) {
+  SegmentLoad load(pool_, hash_);
+  if (auto planned = plan(slots, load); !planned) return planned.error();
+  if (auto reserved = load.reserve(); !reserved) return reserved.error();
+  return load;
+}
+
+SlotTable SegmentStore::commit(SegmentLoad load) {
+  SANGAM_ASSERT(load.complete(), load.copied(), load.bytes());
+  std::erase_if(segments_, [](const auto& entry) { return entry.second.expired(); });
+  const std::vector<PageExtent> pages = std::move(load.pages_).commit_weights();
+  std::vector<std::shared_ptr<const Segment>> made;
+  for (SegmentLoad::Fresh& fresh : load.fresh_) {
+    auto segment = resident(fresh.digest, fresh.place.bytes, fresh.bytes);
+    if (!segment) {
+      segment = admit(std::make_shared<const Segment>(pool_, fresh.digest, std::move(fresh.place),
+                                                      fresh.bytes, load.mapping_));
     }
+    made.push_back(std::move(segment));
   }
-  return {};
+  for (const PageExtent& extent : pages) pool_.drop_weights(extent);  // what no segment holds is free again
+
+  SlotTable::Slots table;
+  for (SegmentLoad::Slot& slot : load.slots_) {
+    auto segment = slot.resident ? std::move(slot.resident) : made[slot.fresh];
+    const TensorView view{slot.dtype, std::move(slot.shape), segment->bytes()};
+    const bool added = table.emplace(slot.name, TableSlot{view, std::move(segment)}).second;
+    SANGAM_ASSERT(added, "two tensors of one name", slot.name);
+  }
+  return SlotTable(std::move(table));
 }
 
 Result<SlotTable> SegmentStore::load(std::span<const NamedTensor> tensors) {
-  Plan plan = this->plan(tensors);
-  if (auto reserved = reserve(plan); !reserved) return reserved.error();
-  if (auto filled = fill(plan); !filled) return filled.error();
+  std::vector<WantedSlot> slots;
+  for (const NamedTensor& tensor : tensors) {
+    const TensorView& view = tensor.view;
+    slots.push_back(
+        {tensor.name, view.dtype, view.shape, Bytes(std::int64_t(view.bytes.size())), {}, view.bytes});
+  }
+  for_each_index(slots.size(), kHashThreads,
+                 [&](std::size_t i) { slots[i].digest = hash_(slots[i].source); });
+  auto load = begin(slots);
+  if (!load) return load.error();
+  while (!load->complete()) {
+    if (auto copied = load->copy(load->bytes()); !copied) return copied.error();
+  }
+  return commit(std::move(*load));
+}
 
-  std::erase_if(segments_, [](const auto& entry) { return entry.second.expired(); });
-  for (Plan::Fresh& fresh : plan.fresh) {
-    const auto& home = plan.extents[fresh.extent].home;
-    const std::byte* first = pool_.address_of(home->extent().first) + fresh.offset;
-    fresh.segment = std::make_shared<const Segment>(home, std::span(first, fresh.source.size()));
-    segments_.emplace(fresh.digest, fresh.segment);
-  }
-  SlotTable table;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Plan::Use& use = plan.uses[i];
-    const auto& segment = use.resident ? use.resident : plan.fresh[use.fresh].segment;
-    const TensorView& source = tensors[i].view;
-    const bool added = table.slots_
-                           .emplace(tensors[i].name,
-                                    SlotTable::Slot{{source.dtype, source.shape, segment->bytes()}, segment})
-                           .second;
-    SANGAM_ASSERT(added, "two tensors of one name", tensors[i].name);
-    table.bytes_ += Bytes(std::int64_t(source.bytes.size()));
-  }
-  return table;
+std::shared_ptr<const Segment> SegmentStore::admit(std::shared_ptr<const Segment> segment) {
+  segments_.emplace(segment->digest(), segment);
+  return segment;
 }
 
 SegmentLedger SegmentStore::ledger() const {
   SegmentLedger ledger;
-  std::set<const Home*> homes;
   for (const auto& [digest, entry] : segments_) {
     const auto segment = entry.lock();
     if (!segment) continue;
     ++ledger.segments;
-    ledger.resident += Bytes(std::int64_t(segment->bytes().size()));
-    if (homes.insert(&segment->home()).second) ledger.pages += segment->home().extent().count;
+    ledger.resident += segment->place().bytes;
   }
+  ledger.pages = pool_.ledger().weights;
   return ledger;
 }
 

@@ -3,19 +3,15 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "gpu/memory/page_pool.hpp"
-#include "gpu/model/model.hpp"
-#include "storage/checkpoint/tensor.hpp"
-#include "storage/hash/digest.hpp"
+#include "gpu/memory/segment_load.hpp"
+#include "gpu/memory/slot_table.hpp"
 
 namespace sangam {
 
@@ -25,38 +21,16 @@ struct NamedTensor {
   TensorView view;
 };
 
-/// The bytes of one weight in the pool. Its pages are given back when no table names it any more.
-class Segment;
-
-/// One model's weights: slot name -> segment, with the slot's own type and shape.
-class SlotTable {
- public:
-  [[nodiscard]] Result<TensorView> find(std::string_view name) const;
-  /// Valid while the table lives.
-  [[nodiscard]] SlotLookup lookup() const;
-  /// Of all slots, shared or not.
-  [[nodiscard]] Bytes bytes() const { return bytes_; }
-
- private:
-  friend class SegmentStore;
-  struct Slot {
-    TensorView view;
-    std::shared_ptr<const Segment> segment;
-  };
-  std::map<std::string, Slot, std::less<>> slots_;
-  Bytes bytes_;
-};
-
 struct SegmentLedger {
   std::int64_t segments = 0;
   Bytes resident{};  ///< Of distinct segments.
-  Pages pages{};     ///< That they occupy; what is left of the last page of an extent is lost to others.
+  Pages pages{};     ///< Of weights; what no segment covers is lost to rounding.
 };
 
-/// Tables may outlive the store, but not the pool.
+/// Tables may outlive the store, but not the pool. On the thread of the pool.
 class SegmentStore {
  public:
-  using Hash = std::function<Digest(std::span<const std::byte>)>;
+  using Hash = SegmentHash;
 
   explicit SegmentStore(
       PagePool& pool, Hash hash = [](std::span<const std::byte> b) { return digest_of(b); });
@@ -65,18 +39,32 @@ class SegmentStore {
   /// error holds the numbers.
   Result<SlotTable> load(std::span<const NamedTensor> tensors);
 
+  /// The digests whose segments are not resident: what a source will be asked for. Each once, in the order of
+  /// the slots.
+  [[nodiscard]] std::vector<Digest> missing(std::span<const WantedSlot> slots) const;
+  /// Reserves all that the load will need. A slot that comes with its bytes shares a resident segment if the
+  /// bytes are equal; one without shares the segment of that digest and size, or the load is refused.
+  Result<SegmentLoad> begin(std::span<const WantedSlot> slots);
+  /// `load` is complete. What others have made resident since it began is shared.
+  [[nodiscard]] SlotTable commit(SegmentLoad load);
+
   [[nodiscard]] SegmentLedger ledger() const;
+  [[nodiscard]] PagePool& pool() { return pool_; }
+  [[nodiscard]] const Hash& hash() const { return hash_; }
+
+  /// Makes a segment known whose pages are weights and whose bytes are proven, as after a restart.
+  std::shared_ptr<const Segment> admit(std::shared_ptr<const Segment> segment);
 
  private:
-  struct Plan;
-  std::shared_ptr<const Segment> resident(const Digest& digest, std::span<const std::byte> bytes) const;
-  Plan plan(std::span<const NamedTensor> tensors) const;
-  Result<void> reserve(Plan& plan) const;
-  Result<void> fill(const Plan& plan) const;
+  /// `bytes` empty: the digest decides.
+  [[nodiscard]] std::shared_ptr<const Segment> resident(const Digest& digest, Bytes size,
+                                                        std::span<const std::byte> bytes) const;
+  [[nodiscard]] bool equal(std::span<const std::byte> a, std::span<const std::byte> b) const;
+  Result<void> plan(std::span<const WantedSlot> slots, SegmentLoad& load) const;
 
   PagePool& pool_;
   Hash hash_;
-  /// Expired entries are dropped by the next load.
+  /// Expired entries are dropped by the next commit.
   std::unordered_multimap<Digest, std::weak_ptr<const Segment>> segments_;
 };
 

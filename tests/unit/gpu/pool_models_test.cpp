@@ -133,7 +133,7 @@ TEST_CASE("real models give the same bits alone, in a batch, in any chunks, pree
   }
   SUBCASE("preempted") {
     // 10 or 21 tokens a page, up to 10 pages a sequence: far fewer than 32 need, shared or not.
-    for (const auto& [sharing, pages] : {std::pair{PrefixSharing::nobody, 14}, {PrefixSharing::tenant, 11}}) {
+    for (const auto& [sharing, pages] : {std::pair{PrefixSharing::nobody, 12}, {PrefixSharing::tenant, 11}}) {
       CAPTURE(pages);
       Bench device({.running_max = 32, .step_tokens = Tokens{64}, .prefix_sharing = sharing}, pages, models);
       CHECK(device.run_all(runs) == expected);

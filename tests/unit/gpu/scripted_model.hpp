@@ -16,6 +16,7 @@ namespace sangam {
 struct ScriptedStep {
   std::int64_t rows = 0;
   std::int64_t sequences = 0;
+  std::uint64_t salt = 0;             ///< Of the model.
   std::vector<std::int64_t> rows_of;  ///< In the order of the slices.
 };
 
@@ -43,6 +44,7 @@ class ScriptedModel final : public Model {
 
   void forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits) override {
     ScriptedStep step;
+    step.salt = script_.salt;
     for (const SequenceSlice& slice : slices) {
       write(slice, arena);
       step.rows += std::int64_t(slice.tokens.size());
