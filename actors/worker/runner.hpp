@@ -1,18 +1,29 @@
 // What a worker's core needs from whatever computes: the door between decisions and the engine.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
+#include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/request.hpp"
 #include "messages/vocabulary/residency.hpp"
 
 namespace sangam {
 
-/// What loading a model has shown.
+/// What is known of a model that is active.
 struct LoadedInstance {
   double prefill_tokens_per_second = 0.0;  ///< Measured.
   std::string weights_digest;
   std::vector<std::string> warnings;
+};
+
+/// Bytes of one model, as in InstanceState.
+struct Footprint {
+  Bytes weights{0};
+  Bytes missing{0};
+  Bytes own{0};
+  Bytes host{0};
 };
 
 /// How far a request's first prefill came in one step; the last such report of a request is `done`.
@@ -23,9 +34,16 @@ struct PrefillRows {
 };
 
 struct StepOutcome {
-  std::vector<TokensProduced> produced;  ///< Complete but for `cached`.
+  std::vector<TokensProduced> produced;
   std::vector<PrefillRows> prefills;
   Micros elapsed{0};  ///< Measured: the step's own duration.
+};
+
+/// A model's way to another residency: begun, advanced piece by piece, ended or abandoned. One at a time.
+struct Move {
+  ModelId model;
+  Residency target = Residency::active;
+  std::vector<ActorName> sources;  ///< Workers to copy weights from; empty: the cheapest source.
 };
 
 /// One call at a time.
@@ -33,7 +51,24 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
-  virtual Result<LoadedInstance> load(const ModelId& model) = 0;
+  /// Reserves all that the move will need; `exhausted` where that cannot be had. A model that leaves the device
+  /// has no live request. On failure all is as before.
+  virtual Result<void> begin(const Move& move) = 0;
+  /// A piece of the move, some milliseconds long while `others_wait`; true when the target is reached. On failure
+  /// the move is over and all is as before it.
+  virtual Result<bool> advance(bool others_wait) = 0;
+  /// Ends the move; all is as before it.
+  virtual void abandon() = 0;
+  /// Of the last move that reached its target.
+  [[nodiscard]] virtual std::vector<Phase> phases() const = 0;
+  /// Whether `model` could become active if these were not.
+  [[nodiscard]] virtual bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const = 0;
+  [[nodiscard]] virtual Footprint footprint(const ModelId& model) const = 0;
+  /// All but `worker`.
+  [[nodiscard]] virtual WorkerMemory memory() const = 0;
+
+  /// Of a model that is active.
+  [[nodiscard]] virtual LoadedInstance instance(const ModelId& model) const = 0;
   /// Tokens of it that would fit beside all weights that are loaded now.
   [[nodiscard]] virtual Tokens kv_capacity(const ModelId& model) const = 0;
   /// On success its tokens come out of `step`, the last with a finish. The request must not be live.

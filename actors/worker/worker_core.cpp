@@ -13,39 +13,34 @@ constexpr Timer kStatus{1};
 constexpr std::size_t kEndedMax = 4096;
 const ActorName kScheduler("scheduler");
 
-bool is_gateway(const ActorName& actor) {
-  return actor.text().starts_with("gateway/");
-}
-
 }  // namespace
 
 WorkerCore::WorkerCore(WorkerOptions options, std::unique_ptr<Runner> runner)
-    : options_(std::move(options)), runner_(std::move(runner)) {
-  for (const auto& [model, folder] : options_.models) to_load_.push_back(model);
-}
+    : options_(std::move(options)), runner_(std::move(runner)), keeper_(options_, *runner_, *this) {}
 
 void WorkerCore::start(Instant now, Outbox& out) {
+  keeper_.start(out);
   out.set_timer(kStatus, now + options_.status_every);
 }
 
 void WorkerCore::wake(Timer timer, Instant now, Outbox& out) {
-  if (timer != kStatus) return;
+  if (timer == ModelKeeper::kDrain) return keeper_.wake(now, out);
   tell_status(false, out);
+  keeper_.tell_memory(out);
   out.set_timer(kStatus, now + options_.status_every);
 }
 
+void WorkerCore::on(const Order& order, Instant now, Outbox& out) {
+  keeper_.on(order, now, out);
+}
+
 void WorkerCore::on(const ActorFound& found, Instant, Outbox& out) {
-  if (is_gateway(found.actor)) {
-    gateways_.insert(found.actor);
-  } else if (found.actor != kScheduler) {
-    return;
-  }
-  for (const auto& [model, served] : served_) announce(model, found.actor, out);
+  keeper_.on(found, out);
 }
 
 /// A gateway takes its clients with it. A queue takes its requests: their gateways submit them anew.
 void WorkerCore::on(const ActorLost& lost, Instant, Outbox& out) {
-  gateways_.erase(lost.actor);
+  keeper_.on(lost);
   cancel_where(
       [&](RequestId, const Live& live) {
         return live.tokens_to == lost.actor || queue_of(live.model) == lost.actor;
@@ -68,7 +63,11 @@ void WorkerCore::on(const Cancel& cancel, Instant, Outbox& out) {
 void WorkerCore::on(const Run& run, Instant, Outbox& out) {
   if (!is_news(run)) return;
   cancel_where([&](RequestId request, const Live&) { return request == run.request; }, out);
-  if (auto taken = take(run); !taken) refuse(run, taken.error(), out);
+  if (auto taken = take(run)) {
+    keeper_.run_began(run.model, out);
+  } else {
+    refuse(run, taken.error(), out);
+  }
 }
 
 /// Not an attempt, or an echo of one, that is behind us.
@@ -80,17 +79,7 @@ bool WorkerCore::is_news(const Run& run) const {
 }
 
 Result<void> WorkerCore::take(const Run& run) {
-  const std::string here = options_.name.text() + ": model " + run.model.text();
-  const auto served = served_.find(run.model);
-  if (served == served_.end()) {
-    const bool loads = std::find(to_load_.begin(), to_load_.end(), run.model) != to_load_.end();
-    return loads ? make_error(ErrorCode::unavailable, here + " is still being loaded; try again")
-                 : make_error(ErrorCode::not_found, here + " is not one of this worker's");
-  }
-  if (!served->second.instance) {
-    return make_error(ErrorCode::unavailable,
-                      here + " could not be loaded: " + served->second.instance.error().context);
-  }
+  if (auto admitted = keeper_.admission(run.model); !admitted) return admitted;
   const std::int64_t taken_max = options_.running_max + options_.waiting_max;
   if (std::int64_t(live_.size()) >= taken_max) {
     return make_error(ErrorCode::unavailable,
@@ -101,8 +90,35 @@ Result<void> WorkerCore::take(const Run& run) {
   Live live{
       .attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to, .estimated = run.estimated};
   live.next_token = run.generated.size();
-  live_.emplace(run.request, std::move(live));
+  enter(run.request, std::move(live));
   return {};
+}
+
+void WorkerCore::enter(RequestId request, Live live) {
+  ++live_of_[live.model];
+  live_.emplace(request, std::move(live));
+}
+
+std::int64_t WorkerCore::live(const ModelId& model) const {
+  const auto count = live_of_.find(model);
+  return count == live_of_.end() ? 0 : count->second;
+}
+
+/// A gateway that hears of an unavailable worker submits the request again, with the tokens that it has.
+void WorkerCore::end_all(const ModelId& model, AtDeadline how, Outbox& out) {
+  const bool moves_on = how == AtDeadline::migrate;
+  for (const auto& [request, live] : live_) {
+    if (live.model != model) continue;
+    TokensProduced last;
+    last.request = request;
+    last.attempt = live.attempt;
+    last.first = live.next_token;
+    last.finish = moves_on ? FinishReason::failed : FinishReason::cancelled;
+    last.code = moves_on ? ErrorCode::unavailable : ErrorCode::none;
+    if (moves_on) last.why = options_.name.text() + " lets model " + model.text() + " go";
+    out.send(live.tokens_to, std::move(last));
+  }
+  cancel_where([&](RequestId, const Live& live) { return live.model == model; }, out);
 }
 
 void WorkerCore::refuse(const Run& run, const Error& error, Outbox& out) {
@@ -118,7 +134,7 @@ void WorkerCore::refuse(const Run& run, const Error& error, Outbox& out) {
            {"model", run.model.text()},
            {"why", error.context}});
   out.send(run.tokens_to, std::move(failed));
-  live_.emplace(run.request, Live{.attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to});
+  enter(run.request, Live{.attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to});
   end(run.request, FinishReason::failed, out);
 }
 
@@ -144,7 +160,10 @@ void WorkerCore::end(RequestId request, FinishReason finish, Outbox& out) {
   out.send(queue_of(live.model), ended);
   out.send(kScheduler, ended);
   remember(request, live.attempt);
+  const ModelId model = live.model;
   live_.erase(entry);
+  if (--live_of_[model] == 0) live_of_.erase(model);
+  keeper_.run_ended(model, out);
 }
 
 void WorkerCore::remember(RequestId request, Attempt attempt) {
@@ -155,16 +174,18 @@ void WorkerCore::remember(RequestId request, Attempt attempt) {
 }
 
 void WorkerCore::step(Instant now, Outbox& out) {
-  if (!to_load_.empty()) {
-    load_next(out);
-    return;  // the load took time that `now` does not know
-  }
+  // In turn, so that neither a load holds up streams for longer than a piece of it takes, nor they the load.
+  const bool moves = keeper_.busy() && !(moved_ && runner_->has_work());
+  if (moves) keeper_.step(runner_->has_work(), out);
+  moved_ = moves && keeper_.busy();
+  if (moves) return;  // It took time that `now` does not know.
   if (!runner_->has_work()) return;
   StepOutcome outcome = runner_->step();
   // Tokens first: their readers wait for them, and the others' mailboxes may cost the thread its processor.
   std::vector<std::pair<RequestId, FinishReason>> ended;
   for (TokensProduced& produced : outcome.produced) {
     if (produced.finish != FinishReason::none) ended.emplace_back(produced.request, produced.finish);
+    keeper_.run_produced(live_.at(produced.request).model, now + outcome.elapsed);
     pass_on(produced, out);
   }
   account(outcome.prefills, now, now + outcome.elapsed, out);
@@ -210,64 +231,19 @@ void WorkerCore::pass_on(TokensProduced& produced, Outbox& out) {
   out.send(live.tokens_to, std::move(produced));
 }
 
-void WorkerCore::load_next(Outbox& out) {
-  const ModelId model = to_load_.front();
-  to_load_.pop_front();
-  const auto [entry, added] = served_.emplace(model, Served{runner_->load(model), {}});
-  SANGAM_ASSERT(added, "model configured twice", model);
-  if (const Result<LoadedInstance>& instance = entry->second.instance; instance) {
-    out.log(LogLevel::info, "worker.loaded",
-            {{"model", model.text()},
-             {"kv_capacity_tokens", std::to_string(runner_->kv_capacity(model).count())},
-             {"prefill_tokens_per_second", std::to_string(std::int64_t(instance->prefill_tokens_per_second))},
-             {"weights", instance->weights_digest}});
-    for (const std::string& warning : instance->warnings)
-      out.log(LogLevel::warning, "worker.checkpoint_odd", {{"model", model.text()}, {"what", warning}});
-  } else {
-    out.log(LogLevel::error, "worker.load_failed",
-            {{"model", model.text()}, {"why", instance.error().context}});
-  }
-  // Each load leaves less room to those before it, so the last one tells of all again.
-  for (const auto& [other, served] : served_) {
-    if (other != model && !to_load_.empty()) continue;
-    for (const ActorName& hearer : audience()) announce(other, hearer, out);
-  }
-}
-
-void WorkerCore::announce(const ModelId& model, const ActorName& to, Outbox& out) const {
-  const Result<LoadedInstance>& instance = served_.at(model).instance;
-  if (!instance) {
-    out.send(to, InstanceGone{options_.name, model, options_.incarnation, instance.error().context});
-    return;
-  }
-  out.send(to, InstanceReady{.worker = options_.name,
-                             .model = model,
-                             .incarnation = options_.incarnation,
-                             .running_max = options_.running_max,
-                             .kv_capacity = runner_->kv_capacity(model),
-                             .prefill_tokens_per_second = instance->prefill_tokens_per_second,
-                             .weights_digest = instance->weights_digest});
-}
-
-std::vector<ActorName> WorkerCore::audience() const {
-  std::vector<ActorName> hearers{kScheduler};
-  hearers.insert(hearers.end(), gateways_.begin(), gateways_.end());
-  return hearers;
-}
-
 void WorkerCore::tell_status(bool only_falls_to_zero, Outbox& out) {
   const auto falls = [](auto told, auto now) { return told != decltype(told){} && now == decltype(now){}; };
-  for (auto& [model, served] : served_) {
-    if (!served.instance) continue;
-    const InstanceStatus& told = served.told;
+  for (const auto& [model, folder] : options_.models) {
+    if (!keeper_.is_active(model)) continue;
+    InstanceStatus& told = told_[model];
     if (only_falls_to_zero && told.running == 0 && told.waiting == 0 && told.kv_used == Pages{0}) continue;
     InstanceStatus status = runner_->status(model);
     status.worker = options_.name;
     if (only_falls_to_zero && !falls(told.running, status.running) && !falls(told.waiting, status.waiting) &&
         !falls(told.kv_used, status.kv_used))
       continue;
-    for (const ActorName& gateway : gateways_) out.send(gateway, status);
-    served.told = std::move(status);
+    for (const ActorName& gateway : keeper_.gateways()) out.send(gateway, status);
+    told = std::move(status);
   }
 }
 

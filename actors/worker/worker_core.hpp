@@ -4,11 +4,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "actors/worker/model_keeper.hpp"
 #include "actors/worker/runner.hpp"
 #include "actors/worker/worker_options.hpp"
 #include "messages/vocabulary/outbox.hpp"
@@ -17,19 +16,20 @@ namespace sangam {
 
 /// The shell calls `step` while `busy`, and hands over letters between two steps: a cancel is obeyed within
 /// one step. Every run that is taken or refused ends in exactly one RunEnded.
-class WorkerCore {
+class WorkerCore final : private LiveRuns {
  public:
   WorkerCore(WorkerOptions options, std::unique_ptr<Runner> runner);
 
   void start(Instant now, Outbox& out);
   void on(const Run& run, Instant now, Outbox& out);
   void on(const Cancel& cancel, Instant now, Outbox& out);
+  void on(const Order& order, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 
-  [[nodiscard]] bool busy() const { return !to_load_.empty() || runner_->has_work(); }
-  /// Loads one model that is due, and computes one step. `now`: the instant at which it begins.
+  [[nodiscard]] bool busy() const { return keeper_.busy() || runner_->has_work(); }
+  /// A piece of a model's move, where one is under way, and one step of computing. `now`: when it begins.
   void step(Instant now, Outbox& out);
 
  private:
@@ -44,18 +44,13 @@ class WorkerCore {
     Tokens produced{0};            ///< In this attempt.
     std::uint64_t next_token = 0;  ///< Index among all generated tokens of the request.
   };
-  /// A model that is loaded, or could not be.
-  struct Served {
-    Result<LoadedInstance> instance;
-    InstanceStatus told;
-  };
 
-  void load_next(Outbox& out);
-  void announce(const ModelId& model, const ActorName& to, Outbox& out) const;
-  [[nodiscard]] std::vector<ActorName> audience() const;
+  [[nodiscard]] std::int64_t live(const ModelId& model) const override;
+  void end_all(const ModelId& model, AtDeadline how, Outbox& out) override;
 
   [[nodiscard]] bool is_news(const Run& run) const;
   [[nodiscard]] Result<void> take(const Run& run);
+  void enter(RequestId request, Live live);
   void refuse(const Run& run, const Error& error, Outbox& out);
   template <class Which>
   void cancel_where(Which which, Outbox& out);
@@ -66,14 +61,15 @@ class WorkerCore {
   void pass_on(TokensProduced& produced, Outbox& out);
   void tell_status(bool only_falls_to_zero, Outbox& out);
 
-  WorkerOptions options_;
+  const WorkerOptions options_;
   std::unique_ptr<Runner> runner_;
-  std::deque<ModelId> to_load_;
-  std::map<ModelId, Served> served_;
-  std::set<ActorName> gateways_;
+  ModelKeeper keeper_;
+  std::map<ModelId, InstanceStatus> told_;
   std::unordered_map<RequestId, Live> live_;
+  std::map<ModelId, std::int64_t> live_of_;
   std::unordered_map<RequestId, Attempt> ended_;  ///< The last kEndedMax, so that an echo is not run again.
   std::deque<RequestId> ended_order_;
+  bool moved_ = false;      ///< The last step was a piece of a move.
   Instant prefill_free_{};  ///< Until when time has been given to prefills.
 };
 

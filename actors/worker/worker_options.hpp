@@ -15,7 +15,7 @@ namespace sangam {
 struct WorkerOptions {
   ActorName name;
   Incarnation incarnation{1};
-  std::vector<std::pair<ModelId, std::string>> models;  ///< And their folders; loaded in this order.
+  std::vector<std::pair<ModelId, std::string>> models;  ///< And their folders.
   Bytes pool_bytes{std::int64_t{1} << 30};              ///< Weights and KV together; reserved at the start.
   Bytes page_bytes{256 * 1024};
   std::int64_t running_max = 32;   ///< Sequences that hold pages at once, over all models.
@@ -23,6 +23,8 @@ struct WorkerOptions {
   Tokens step_tokens{512};         ///< Rows of one step.
   int threads = 0;                 ///< 0: one for each hardware thread.
   std::string isa = "best";        ///< "best", "avx512", "avx2" or "portable".
+  bool preload = true;             ///< Its models are made active at the start, in their order, as far as they fit.
+  Bytes host_bytes{std::int64_t{1} << 30};  ///< For weights of models that sleep warm.
   Millis status_every{500};
 };
 

@@ -1,152 +1,25 @@
 // The worker's rules, with a runner that is scripted letter by letter.
-#include "actors/worker/worker_core.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <random>
 
+#include "tests/unit/worker/worker_kit.hpp"
+
 using namespace sangam;
+using namespace sangam::worker_kit;
 
-namespace {
-
-const ModelId kModel("A-arith");
-const ModelId kOther("A-date");
-const ActorName kGateway("gateway/1");
-const ActorName kScheduler("scheduler");
-const ActorName kQueue("queue/A-arith");
-
-Instant at(std::int64_t micros) {
-  return Instant(Micros(micros));
-}
-
-/// Does what the test says next, and remembers what it was asked.
-class ScriptedRunner final : public Runner {
- public:
-  struct State {
-    std::map<ModelId, Error> broken;
-    Tokens kv_capacity{1000};
-    Result<void> next_add;
-    std::vector<RequestId> live;
-    std::vector<RequestId> cancelled;
-    std::deque<StepOutcome> outcomes;
-    std::map<ModelId, InstanceStatus> statuses;
-  };
-
-  explicit ScriptedRunner(State& state) : state_(state) {}
-
-  Result<LoadedInstance> load(const ModelId& model) override {
-    if (const auto broken = state_.broken.find(model); broken != state_.broken.end()) return broken->second;
-    return LoadedInstance{250.0, "abcd", {}};
-  }
-  Tokens kv_capacity(const ModelId&) const override { return state_.kv_capacity; }
-  Result<void> add(const Run& run) override {
-    if (!state_.next_add) return state_.next_add;
-    state_.live.push_back(run.request);
-    return {};
-  }
-  void cancel(RequestId request) override {
-    std::erase(state_.live, request);
-    state_.cancelled.push_back(request);
-  }
-  bool has_work() const override { return !state_.live.empty(); }
-  StepOutcome step() override {
-    StepOutcome outcome = std::move(state_.outcomes.front());
-    state_.outcomes.pop_front();
-    for (const TokensProduced& produced : outcome.produced) {
-      if (produced.finish != FinishReason::none) std::erase(state_.live, produced.request);
-    }
-    return outcome;
-  }
-  InstanceStatus status(const ModelId& model) const override {
-    const auto status = state_.statuses.find(model);
-    return status == state_.statuses.end() ? InstanceStatus{} : status->second;
-  }
-
- private:
-  State& state_;
-};
-
-WorkerOptions options() {
-  WorkerOptions options;
-  options.name = ActorName("worker/1");
-  options.incarnation = Incarnation{7};
-  options.models = {{kModel, "unused"}, {kOther, "unused"}};
-  options.running_max = 2;
-  options.waiting_max = 1;
-  return options;
-}
-
-/// A worker with its scripted runner, and what it last said.
-struct Desk {
-  explicit Desk(bool loaded = true) : worker(options(), std::make_unique<ScriptedRunner>(runner)) {
-    worker.start(at(0), out);
-    worker.on(ActorFound{kScheduler, Incarnation{1}}, at(0), out);
-    worker.on(ActorFound{kGateway, Incarnation{1}}, at(0), out);
-    while (loaded && worker.busy()) worker.step(at(0), out);
-    out.clear();
-  }
-
-  template <class M>
-  void hear(const M& message, Instant now = at(0)) {
-    out.clear();
-    worker.on(message, now, out);
-  }
-  void step(StepOutcome outcome, Instant now) {
-    out.clear();
-    runner.outcomes.push_back(std::move(outcome));
-    worker.step(now, out);
-  }
-
-  /// The messages of one type, to one actor.
-  template <class M>
-  std::vector<M> said(const ActorName& to) const {
-    std::vector<M> found;
-    for (const Outbox::Letter& letter : out.letters) {
-      if (const M* message = std::get_if<M>(&letter.message); message != nullptr && letter.to == to)
-        found.push_back(*message);
-    }
-    return found;
-  }
-
-  ScriptedRunner::State runner;
-  Outbox out;
-  WorkerCore worker;
-};
-
-Run run_of(std::uint64_t request, Attempt attempt = 1, ModelId model = kModel) {
-  Run run;
-  run.request = RequestId{request};
-  run.attempt = attempt;
-  run.model = std::move(model);
-  run.prompt = {1, 2, 3};
-  run.tokens_to = kGateway;
-  run.estimated = Micros(500);
-  return run;
-}
-
-TokensProduced tokens(std::uint64_t request, std::uint64_t first, FinishReason finish = FinishReason::none) {
-  TokensProduced produced;
-  produced.request = RequestId{request};
-  produced.first = first;
-  produced.tokens = {TokenId(first)};
-  produced.finish = finish;
-  return produced;
-}
-
-}  // namespace
-
-TEST_CASE("models load one a step, and each is announced to all who listen, broken ones too") {
+TEST_CASE("models load one after the other, and each is announced to all who listen, broken ones too") {
   Desk desk(false);
   desk.runner.broken.emplace(kModel, make_error(ErrorCode::corrupt, "weights: shard 2 is cut"));
-  desk.worker.step(at(0), desk.out);
+  desk.move();
   REQUIRE(desk.said<InstanceGone>(kGateway).size() == 1);
   CHECK(desk.said<InstanceGone>(kScheduler).at(0).why == "weights: shard 2 is cut");
   CHECK(desk.said<InstanceGone>(kScheduler).at(0).incarnation == Incarnation{7});
   CHECK(desk.said<InstanceReady>(kGateway).empty());
   desk.out.clear();
   CHECK(desk.worker.busy());
-  desk.worker.step(at(0), desk.out);
+  desk.move();
   const auto ready = desk.said<InstanceReady>(kScheduler);
   REQUIRE(ready.size() == 1);
   CHECK(ready[0].worker == ActorName("worker/1"));
@@ -161,16 +34,16 @@ TEST_CASE("models load one a step, and each is announced to all who listen, brok
 
 TEST_CASE("the last load tells of all models again, with the room that is left") {
   Desk desk(false);
-  desk.worker.step(at(0), desk.out);
+  desk.move();
   CHECK(desk.said<InstanceReady>(kScheduler).at(0).kv_capacity == Tokens{1000});
   desk.runner.kv_capacity = Tokens{800};
   desk.out.clear();
-  desk.worker.step(at(0), desk.out);
+  desk.move();
   const auto ready = desk.said<InstanceReady>(kScheduler);
   REQUIRE(ready.size() == 2);
-  CHECK(ready[0].model == kModel);
-  CHECK(ready[0].kv_capacity == Tokens{800});
-  CHECK(ready[1].model == kOther);
+  CHECK(ready[0].model == kOther);
+  CHECK(ready[1].model == kModel);
+  CHECK(ready[1].kv_capacity == Tokens{800});
 }
 
 TEST_CASE("who is found anew hears about every model") {
@@ -186,7 +59,8 @@ TEST_CASE("who is found anew hears about every model") {
 TEST_CASE("a run's tokens go to its gateway, its prefill to the scheduler, its end to queue and scheduler") {
   Desk desk;
   desk.hear(run_of(1));
-  CHECK(desk.out.letters.empty());
+  REQUIRE(desk.out.letters.size() == 1);
+  CHECK(desk.said<InstanceState>(kLifecycle).at(0).live == 1);
   desk.step({{tokens(1, 0)}, {{RequestId{1}, Tokens{3}, true}}, Micros(400)}, at(1000));
   REQUIRE(desk.said<TokensProduced>(kGateway).size() == 1);
   const auto prefill = desk.said<PrefillFinished>(kScheduler);
@@ -329,7 +203,7 @@ TEST_CASE("a model that is still loading or could not be loaded is unavailable, 
   desk.runner.broken.emplace(kModel, make_error(ErrorCode::corrupt, "cut"));
   desk.hear(run_of(1));
   CHECK(desk.said<TokensProduced>(kGateway).at(0).code == ErrorCode::unavailable);
-  while (desk.worker.busy()) desk.worker.step(at(0), desk.out);
+  desk.finish_moves();
   desk.hear(run_of(2));
   CHECK(desk.said<TokensProduced>(kGateway).at(0).code == ErrorCode::unavailable);
   CHECK(desk.said<TokensProduced>(kGateway).at(0).why.find("cut") != std::string::npos);

@@ -1,0 +1,191 @@
+// What the worker's tests share: a runner that is scripted letter by letter, and a desk around the core.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/worker/worker_core.hpp"
+
+namespace sangam::worker_kit {
+
+inline const ModelId kModel("A-arith");
+inline const ModelId kOther("A-date");
+inline const ActorName kGateway("gateway/1");
+inline const ActorName kScheduler("scheduler");
+inline const ActorName kLifecycle("lifecycle");
+inline const ActorName kQueue("queue/A-arith");
+
+inline Instant at(std::int64_t micros) {
+  return Instant(Micros(micros));
+}
+
+/// Does what the test says next, and remembers what it was asked.
+class ScriptedRunner final : public Runner {
+ public:
+  struct State {
+    std::map<ModelId, Error> broken;
+    std::int64_t pool = 1000;                  ///< Bytes, of which each active model takes its size.
+    std::map<ModelId, std::int64_t> sizes;     ///< 10 where it is not named.
+    std::map<ModelId, Residency> residencies;  ///< Cold where it is not named.
+    int pieces = 0;                            ///< Calls of `advance` before the one that ends a move.
+    std::optional<Move> move;
+    int abandoned = 0;
+    Tokens kv_capacity{1000};
+    Result<void> next_add;
+    std::vector<RequestId> live;
+    std::vector<RequestId> cancelled;
+    std::deque<StepOutcome> outcomes;
+    std::map<ModelId, InstanceStatus> statuses;
+    WorkerMemory memory;
+  };
+
+  explicit ScriptedRunner(State& state) : state_(state) {}
+
+  Result<void> begin(const Move& move) override {
+    const bool rises = move.target == Residency::active;
+    if (rises && !would_fit(move.model, {})) return make_error(ErrorCode::exhausted, "no room");
+    state_.move = move;
+    left_ = state_.pieces;
+    return {};
+  }
+  Result<bool> advance(bool) override {
+    if (left_-- > 0) return false;
+    const Move move = *state_.move;
+    state_.move.reset();
+    const auto broken = state_.broken.find(move.model);
+    if (broken != state_.broken.end() && move.target != Residency::cold) return broken->second;
+    state_.residencies[move.model] = move.target;
+    return true;
+  }
+  void abandon() override {
+    state_.move.reset();
+    ++state_.abandoned;
+  }
+  std::vector<Phase> phases() const override { return {{"copy", Micros{5}, Bytes{10}}}; }
+  bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const override {
+    std::int64_t used = size(model);
+    for (const auto& [other, residency] : state_.residencies) {
+      const bool goes = std::find(asleep.begin(), asleep.end(), other) != asleep.end();
+      if (residency == Residency::active && !goes && other != model) used += size(other);
+    }
+    return used <= state_.pool;
+  }
+  Footprint footprint(const ModelId& model) const override { return {Bytes{size(model)}, {}, {}, {}}; }
+  WorkerMemory memory() const override { return state_.memory; }
+  LoadedInstance instance(const ModelId&) const override { return {250.0, "abcd", {}}; }
+  Tokens kv_capacity(const ModelId&) const override { return state_.kv_capacity; }
+  Result<void> add(const Run& run) override {
+    if (!state_.next_add) return state_.next_add;
+    state_.live.push_back(run.request);
+    return {};
+  }
+  void cancel(RequestId request) override {
+    std::erase(state_.live, request);
+    state_.cancelled.push_back(request);
+  }
+  bool has_work() const override { return !state_.live.empty(); }
+  StepOutcome step() override {
+    StepOutcome outcome = std::move(state_.outcomes.front());
+    state_.outcomes.pop_front();
+    for (const TokensProduced& produced : outcome.produced) {
+      if (produced.finish != FinishReason::none) std::erase(state_.live, produced.request);
+    }
+    return outcome;
+  }
+  InstanceStatus status(const ModelId& model) const override {
+    const auto status = state_.statuses.find(model);
+    return status == state_.statuses.end() ? InstanceStatus{} : status->second;
+  }
+
+ private:
+  std::int64_t size(const ModelId& model) const {
+    const auto named = state_.sizes.find(model);
+    return named == state_.sizes.end() ? 10 : named->second;
+  }
+
+  State& state_;
+  int left_ = 0;
+};
+
+inline WorkerOptions options() {
+  WorkerOptions options;
+  options.name = ActorName("worker/1");
+  options.incarnation = Incarnation{7};
+  options.models = {{kModel, "unused"}, {kOther, "unused"}};
+  options.running_max = 2;
+  options.waiting_max = 1;
+  return options;
+}
+
+/// A worker with its scripted runner, and what it last said.
+struct Desk {
+  explicit Desk(bool loaded = true) : worker(options(), std::make_unique<ScriptedRunner>(runner)) {
+    worker.start(at(0), out);
+    for (const ActorName& actor : {kScheduler, kGateway, kLifecycle}) worker.on(ActorFound{actor, Incarnation{1}}, at(0), out);
+    if (loaded) finish_moves();
+    out.clear();
+  }
+
+  /// One move, from its beginning to its end, when it comes in one piece.
+  void move() {
+    worker.step(at(0), out);
+    worker.step(at(0), out);
+  }
+  void finish_moves(Instant now = at(0)) {
+    while (worker.busy() && runner.live.empty()) worker.step(now, out);
+  }
+
+  template <class M>
+  void hear(const M& message, Instant now = at(0)) {
+    out.clear();
+    worker.on(message, now, out);
+  }
+  void step(StepOutcome outcome, Instant now) {
+    out.clear();
+    runner.outcomes.push_back(std::move(outcome));
+    worker.step(now, out);
+  }
+
+  /// The messages of one type, to one actor.
+  template <class M>
+  std::vector<M> said(const ActorName& to) const {
+    std::vector<M> found;
+    for (const Outbox::Letter& letter : out.letters) {
+      if (const M* message = std::get_if<M>(&letter.message); message != nullptr && letter.to == to)
+        found.push_back(*message);
+    }
+    return found;
+  }
+
+  ScriptedRunner::State runner;
+  Outbox out;
+  WorkerCore worker;
+};
+
+inline Run run_of(std::uint64_t request, Attempt attempt = 1, ModelId model = kModel) {
+  Run run;
+  run.request = RequestId{request};
+  run.attempt = attempt;
+  run.model = std::move(model);
+  run.prompt = {1, 2, 3};
+  run.tokens_to = kGateway;
+  run.estimated = Micros(500);
+  return run;
+}
+
+inline TokensProduced tokens(std::uint64_t request, std::uint64_t first, FinishReason finish = FinishReason::none) {
+  TokensProduced produced;
+  produced.request = RequestId{request};
+  produced.first = first;
+  produced.tokens = {TokenId(first)};
+  produced.finish = finish;
+  return produced;
+}
+
+}  // namespace sangam::worker_kit
