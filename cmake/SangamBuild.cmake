@@ -1,4 +1,4 @@
-# Compiler settings and the two verbs that the layers use: sangam_layer and sangam_tests.
+# Compiler settings and libraries for the whole tree.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -36,36 +36,4 @@ find_package(Boost 1.81 REQUIRED)
 find_package(doctest CONFIG REQUIRED)
 enable_testing()
 
-# sangam_layer(NAME SOURCES ... [USES ...]): a static library sangam_NAME that sees the whole tree by path;
-# tests/tidy holds the include directions.
-function(sangam_layer name)
-  cmake_parse_arguments(LAYER "" "" "SOURCES;USES" ${ARGN})
-  if(LAYER_SOURCES)
-    add_library(sangam_${name} STATIC ${LAYER_SOURCES})
-    target_include_directories(sangam_${name} PUBLIC ${PROJECT_SOURCE_DIR})
-    target_link_libraries(sangam_${name} PUBLIC ${LAYER_USES} Threads::Threads)
-  else()
-    add_library(sangam_${name} INTERFACE)
-    target_include_directories(sangam_${name} INTERFACE ${PROJECT_SOURCE_DIR})
-    target_link_libraries(sangam_${name} INTERFACE ${LAYER_USES} Threads::Threads)
-  endif()
-endfunction()
-
-# sangam_tests(LAYER SOURCES ... USES ...): the doctest binary unit_LAYER; sources lie in tests/unit/LAYER.
-function(sangam_tests layer)
-  cmake_parse_arguments(TESTS "" "" "SOURCES;USES" ${ARGN})
-  list(TRANSFORM TESTS_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/tests/unit/${layer}/)
-  add_executable(unit_${layer} ${PROJECT_SOURCE_DIR}/tests/unit/main.cpp ${TESTS_SOURCES})
-  target_include_directories(unit_${layer} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(unit_${layer} PRIVATE ${TESTS_USES} doctest::doctest)
-  target_compile_definitions(unit_${layer} PRIVATE SANGAM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME unit_${layer} COMMAND unit_${layer})
-endfunction()
-
-# sangam_tests_left_out(LAYER WHY): where unit_LAYER cannot be built, a binary that says so and counts as skipped.
-function(sangam_tests_left_out layer why)
-  add_executable(unit_${layer} ${PROJECT_SOURCE_DIR}/tests/unit/left_out.cpp)
-  target_compile_definitions(unit_${layer} PRIVATE SANGAM_LEFT_OUT="${why}")
-  add_test(NAME unit_${layer} COMMAND unit_${layer})
-  set_tests_properties(unit_${layer} PROPERTIES SKIP_RETURN_CODE 77)
-endfunction()
+include(SangamLayers)

@@ -2,6 +2,8 @@
 // first.
 #include "gpu/device/cuda/cuda_device.hpp"
 
+#include <fcntl.h>
+
 #include <limits>
 #include <string>
 
@@ -142,6 +144,7 @@ Result<std::vector<SharedPages>> CudaDevice::share(std::span<const PageExtent> e
                              "raise the limit of open files (ulimit -n), or use larger pages");
     }
     shared.push_back({FileDescriptor(descriptor), 0, page.bytes});
+    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // The driver leaves it to be inherited by every program.
   }
   return shared;
 }

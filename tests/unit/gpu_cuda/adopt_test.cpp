@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "gpu/device/cuda/cuda_device.hpp"
-#include "tests/unit/gpu_cuda/device_behaviours.hpp"
+#include "tests/unit/gpu_device/device_behaviours.hpp"
 #include "tests/unit/gpu_cuda/driver_double.hpp"
 
 using namespace sangam;

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "gpu/device/cuda/device_memory.hpp"
-#include "tests/unit/gpu_cuda/device_behaviours.hpp"
+#include "tests/unit/gpu_device/device_behaviours.hpp"
 #include "tests/unit/gpu_cuda/driver_double.hpp"
 
 using namespace sangam;
@@ -224,6 +224,10 @@ TEST_CASE("a library that is no driver is refused with the calls that it lacks")
 
 #ifdef SANGAM_CUDA_STUB
 TEST_CASE("every call is found in the toolkit's own list of the driver's symbols") {
+  if (access(SANGAM_CUDA_STUB, R_OK) != 0) {
+    MESSAGE("skipped: this machine has no toolkit at " SANGAM_CUDA_STUB);
+    return;
+  }
   const auto driver = load_cuda_driver(SANGAM_CUDA_STUB);
   REQUIRE(driver);
   const auto device = CudaDevice::create(*driver, pool_of(1));

@@ -4,7 +4,7 @@
 
 #include "gpu/device/cuda/cuda_device.hpp"
 #include "gpu/device/cuda/cuda_driver.hpp"
-#include "tests/unit/gpu_cuda/device_behaviours.hpp"
+#include "tests/unit/gpu_device/device_behaviours.hpp"
 
 using namespace sangam;
 

@@ -1,6 +1,6 @@
 // What every Device must show. Peers are processes that get pages by descriptor and judge them by their
 // bytes.
-#include "tests/unit/gpu_cuda/device_behaviours.hpp"
+#include "tests/unit/gpu_device/device_behaviours.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -217,6 +217,12 @@ TEST_CASE("another process reads shared pages in the order in which they were sh
   REQUIRE(shared);
   REQUIRE(send_pages(peer.socket(), HandOverVerb::pages, "", *shared));
   CHECK(peer.end() == 0);
+}
+
+TEST_CASE("descriptors of shared pages are not inherited by programs that this process starts") {
+  const auto device = made(5);
+  for (const SharedPages& one : device->share(kScattered).value())
+    CHECK((fcntl(one.file.number(), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
 TEST_CASE("what another process writes to shared pages is in the device") {
