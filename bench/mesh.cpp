@@ -86,7 +86,12 @@ void run_bare(Runner& runner, const Run& run, OnToken on_token) {
 Timings time_engine(const WorkerOptions& options) {
   auto runner = make_engine_runner(options);
   if (!runner) give_up(runner.error().context);
-  if (auto loaded = (*runner)->load(ModelId(kModel)); !loaded) give_up(loaded.error().context);
+  auto loaded = (*runner)->begin({ModelId(kModel), Residency::active, {}});
+  for (Result<bool> done = false; loaded && done && !*done;) {
+    done = (*runner)->advance(false);
+    if (!done) loaded = done.error();
+  }
+  if (!loaded) give_up(loaded.error().context);
   Timings timings;
   std::uint64_t id = 0;
   for (int i = 0; i < kWarmUp + kRequests; ++i) {

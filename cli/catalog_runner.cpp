@@ -27,13 +27,34 @@ class CatalogRunner final : public Runner {
   CatalogRunner(std::unique_ptr<Runner> runner, std::map<ModelId, fs::path> folders, Store& store)
       : runner_(std::move(runner)), folders_(std::move(folders)), catalog_(store) {}
 
-  Result<LoadedInstance> load(const ModelId& model) override {
-    auto loaded = runner_->load(model);
-    if (!loaded) return loaded;
-    if (auto entered = enter(model, *loaded); !entered) return entered.error();
-    return loaded;
+  Result<void> begin(const Move& move) override {
+    moving_ = move;
+    return runner_->begin(move);
   }
-
+  Result<bool> advance(bool others_wait) override {
+    auto done = runner_->advance(others_wait);
+    if (!done || !*done || moving_.target != Residency::active) return done;
+    const LoadedInstance loaded = runner_->instance(moving_.model);
+    std::string& entered = entered_[moving_.model];
+    if (entered == loaded.weights_digest) return done;  // Woken, not read anew.
+    if (auto written = enter(moving_.model, loaded); !written) return take_back(written.error());
+    entered = loaded.weights_digest;
+    return done;
+  }
+  void abandon() override { runner_->abandon(); }
+  std::vector<Phase> phases() const override { return runner_->phases(); }
+  std::vector<ModelId> take_demoted() override { return runner_->take_demoted(); }
+  bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const override {
+    return runner_->would_fit(model, asleep);
+  }
+  Footprint footprint(const ModelId& model) const override { return runner_->footprint(model); }
+  WorkerMemory memory() const override { return runner_->memory(); }
+  LoadedInstance instance(const ModelId& model) const override {
+    LoadedInstance instance = runner_->instance(model);
+    if (const auto warning = warnings_.find(model); warning != warnings_.end())
+      instance.warnings.push_back(warning->second);
+    return instance;
+  }
   Tokens kv_capacity(const ModelId& model) const override { return runner_->kv_capacity(model); }
   Result<void> add(const Run& run) override { return runner_->add(run); }
   void cancel(RequestId request) override { runner_->cancel(request); }
@@ -42,7 +63,14 @@ class CatalogRunner final : public Runner {
   InstanceStatus status(const ModelId& model) const override { return runner_->status(model); }
 
  private:
-  Result<void> enter(const ModelId& model, LoadedInstance& loaded) {
+  /// What cannot be written down does not serve.
+  Error take_back(Error error) {
+    if (!runner_->begin({moving_.model, Residency::cold, {}})) return error;
+    for (Result<bool> done = false; done && !*done;) done = runner_->advance(false);
+    return error;
+  }
+
+  Result<void> enter(const ModelId& model, const LoadedInstance& loaded) {
     const fs::path& folder = folders_.at(model);
     const auto weights = digest_from_hex(loaded.weights_digest);
     const auto config = digest_of_file(folder / "config.json");
@@ -51,11 +79,12 @@ class CatalogRunner final : public Runner {
     if (!config) return config.error();
     if (!former) return former.error();
     const auto now = wall_clock();
+    warnings_.erase(model);
     CatalogEntry entry{folder.string(), *weights, *config, weight_bytes(folder), now, now};
     if (*former) {
       entry.first_seen = (*former)->first_seen;
       if ((*former)->weights != entry.weights) {
-        loaded.warnings.push_back("the weights are not those of the last load, " + hex_of((*former)->weights));
+        warnings_[model] = "the weights are not those of the last load, " + hex_of((*former)->weights);
       }
     }
     return catalog_.put(model, entry);
@@ -64,6 +93,9 @@ class CatalogRunner final : public Runner {
   std::unique_ptr<Runner> runner_;
   std::map<ModelId, fs::path> folders_;
   Catalog catalog_;
+  Move moving_;
+  std::map<ModelId, std::string> entered_;  ///< The weights that the catalog has from here.
+  std::map<ModelId, std::string> warnings_;
 };
 
 }  // namespace

@@ -53,6 +53,7 @@ void QueueCore::on(const Submit& submit, Instant now, Outbox& out) {
     // A later attempt was accepted before, by this queue or by the one that died; it is owed its end.
     auto refusal =
         submit.attempt > 1 ? std::nullopt : admission_.refusal(submit.tenant, cost_of(submit), now);
+    if (auto shut = closed(now)) refusal = std::move(shut);
     if (refusal) {
       ++refused_;
       out.log(LogLevel::info, "queue.refused",
@@ -64,6 +65,27 @@ void QueueCore::on(const Submit& submit, Instant now, Outbox& out) {
     } else {
       admit(submit, now, out);
     }
+  }
+  conclude(now, out);
+}
+
+std::optional<Refusal> QueueCore::closed(Instant now) const {
+  if (now >= closed_until_) return std::nullopt;
+  return Refusal{make_error(ErrorCode::unavailable, closed_why_),
+                 std::chrono::ceil<Millis>(closed_until_ - now)};
+}
+
+/// What waits learns the cause; what comes before the model may be tried again, that it is to wait.
+void QueueCore::on(const Unservable& verdict, Instant now, Outbox& out) {
+  closed_until_ = now + sane(verdict.retry_after);
+  closed_why_ = "the model cannot be loaded at present: " + verdict.why;
+  std::vector<RequestId> waiting;
+  for (const auto& [request, entry] : entries_) {
+    if (entry.state == State::waiting) waiting.push_back(request);
+  }
+  for (const RequestId request : waiting) {
+    ++refused_;
+    refuse(entries_.at(request), {make_error(verdict.code, closed_why_), Millis(0)}, now, out);
   }
   conclude(now, out);
 }

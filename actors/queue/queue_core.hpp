@@ -11,6 +11,7 @@
 #include "actors/queue/admission.hpp"
 #include "actors/queue/fair_order.hpp"
 #include "actors/queue/queue_options.hpp"
+#include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/outbox.hpp"
 #include "messages/vocabulary/request.hpp"
 #include "messages/vocabulary/residency.hpp"
@@ -28,6 +29,7 @@ class QueueCore {
   void on(const Cancel& cancel, Instant now, Outbox& out);
   void on(const Dispatch& dispatch, Instant now, Outbox& out);
   void on(const CannotBeOnTime& verdict, Instant now, Outbox& out);
+  void on(const Unservable& verdict, Instant now, Outbox& out);
   void on(const RunEnded& end, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
@@ -57,6 +59,8 @@ class QueueCore {
   using Entries = std::map<RequestId, Entry>;
   using Members = std::map<ActorName, std::set<RequestId>>;
 
+  /// Why nothing may wait any more; nothing where it may.
+  [[nodiscard]] std::optional<Refusal> closed(Instant now) const;
   void admit(const Submit& submit, Instant now, Outbox& out);
   void replace(Entry& entry, const Submit& submit, Instant now, Outbox& out);
   void take_attempt(Entry& entry, const Submit& submit, Instant now);
@@ -91,6 +95,8 @@ class QueueCore {
   std::set<RequestId> held_back_;
   std::set<std::pair<Instant, RequestId>> alarms_;
   Instant armed_ = kNever;
+  std::string closed_why_;  ///< As long as the model cannot be had:
+  Instant closed_until_{};
   std::int64_t running_ = 0;
   std::int64_t waiting_before_ = 0;  ///< The counts after the former event.
   std::int64_t running_before_ = 0;

@@ -13,11 +13,6 @@ constexpr Micros kAlarmDistance{1'000};
 
 }  // namespace
 
-void SchedulerCore::wake(Timer, Instant now, Outbox& out) {
-  alarm_at_ = Instant::max();
-  decide(now, out);
-}
-
 void SchedulerCore::reconsider(Instant now, Outbox& out) {
   if (backlog_.size() > options_.prompt_jobs_max && planned_at_ > now - options_.plan_interval) {
     set_alarm(std::min(alarm_at_, planned_at_ + options_.plan_interval), out);

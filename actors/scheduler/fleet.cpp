@@ -122,6 +122,10 @@ std::optional<RunState> Fleet::run_of(RequestId request) const {
   return run == runs_.end() ? std::nullopt : std::optional(run->second.state);
 }
 
+bool Fleet::is_held(ModelIndex model) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) { return worker.second.holds(model); });
+}
+
 std::vector<Instant> Fleet::first_free(std::size_t models, Instant now) const {
   std::vector<Instant> first(models, Instant::max());
   for (const auto& [name, worker] : workers_) {

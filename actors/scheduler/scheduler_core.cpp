@@ -11,6 +11,9 @@ namespace {
 
 /// Whoever allows more time gets this: the sum with the clock must not overflow.
 constexpr Millis kDeadlineMax = std::chrono::hours(24 * 365);
+constexpr Timer kWants{2};
+constexpr Millis kWantsEvery{1'000};
+const ActorName kLifecycle("lifecycle");
 
 }  // namespace
 
@@ -32,6 +35,36 @@ ModelIndex SchedulerCore::index_of(const ModelId& model) {
 
 void SchedulerCore::remeasure(ModelIndex model) {
   backlog_.remeasure_all(model, [this](const PrefillJob& job) { return fleet_.shortest(job); });
+  models_[model].held = fleet_.is_held(model);
+}
+
+void SchedulerCore::note_want(ModelIndex index, Instant now, Outbox& out) {
+  Model& model = models_[index];
+  const bool wanted = !model.held && backlog_.size(index) > 0;
+  if (wanted == model.wanted) return;
+  model.wanted = wanted;
+  out.send(kLifecycle, Wanted{model.id, std::int64_t(backlog_.size(index))});
+  if (!wanted || repeats_wants_) return;
+  repeats_wants_ = true;
+  out.set_timer(kWants, now + kWantsEvery);
+}
+
+/// A letter may have been lost with its reader.
+void SchedulerCore::repeat_wants(Instant now, Outbox& out) {
+  repeats_wants_ = false;
+  for (ModelIndex i = 0; i < models_.size(); ++i) {
+    note_want(i, now, out);
+    if (!models_[i].wanted) continue;
+    out.send(kLifecycle, Wanted{models_[i].id, std::int64_t(backlog_.size(i))});
+    repeats_wants_ = true;
+  }
+  if (repeats_wants_) out.set_timer(kWants, now + kWantsEvery);
+}
+
+void SchedulerCore::wake(Timer timer, Instant now, Outbox& out) {
+  if (timer == kWants) return repeat_wants(now, out);
+  alarm_at_ = Instant::max();
+  decide(now, out);
 }
 
 void SchedulerCore::on(const Enqueued& enqueued, Instant now, Outbox& out) {
@@ -56,6 +89,7 @@ void SchedulerCore::on(const Enqueued& enqueued, Instant now, Outbox& out) {
   }
   job.length = fleet_.shortest(job.prefill);
   backlog_.add(job);
+  note_want(job.prefill.model, now, out);
   reconsider(now, out);
 }
 
@@ -63,6 +97,7 @@ void SchedulerCore::on(const Withdrawn& withdrawn, Instant now, Outbox& out) {
   const auto run = fleet_.run_of(withdrawn.request);
   if (backlog_.find(withdrawn.request)) {
     backlog_.remove(withdrawn.request);
+    note_want(index_of(withdrawn.model), now, out);
   } else if (run && !run->prefilled) {
     fleet_.forget(withdrawn.request, now);  // The dispatch crossed the withdrawal; no worker will see it.
   }
@@ -73,6 +108,7 @@ void SchedulerCore::on(const InstanceReady& ready, Instant now, Outbox& out) {
   const ModelIndex model = index_of(ready.model);
   if (!fleet_.add(ready, model)) return;
   remeasure(model);
+  note_want(model, now, out);
   out.log(LogLevel::info, "scheduler.instance_ready",
           {{"worker", ready.worker.text()}, {"model", ready.model.text()}});
   reconsider(now, out);
@@ -82,6 +118,7 @@ void SchedulerCore::on(const InstanceGone& gone, Instant now, Outbox& out) {
   const ModelIndex model = index_of(gone.model);
   if (!fleet_.remove(gone, model)) return;
   remeasure(model);
+  note_want(model, now, out);
   out.log(LogLevel::info, "scheduler.instance_gone",
           {{"worker", gone.worker.text()}, {"model", gone.model.text()}, {"why", gone.why}});
   reconsider(now, out);
@@ -99,7 +136,10 @@ void SchedulerCore::on(const RunEnded& ended, Instant now, Outbox& out) {
 
 void SchedulerCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   const std::vector<ModelIndex> models = fleet_.lose(lost.actor);
-  for (ModelIndex model : models) remeasure(model);
+  for (ModelIndex model : models) {
+    remeasure(model);
+    note_want(model, now, out);
+  }
   if (!models.empty()) {
     out.log(LogLevel::warning, "scheduler.worker_lost", {{"worker", lost.actor.text()}, {"why", lost.why}});
   }

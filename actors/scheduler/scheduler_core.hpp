@@ -52,6 +52,8 @@ class SchedulerCore {
   struct Model {
     ModelId id;
     ActorName queue;
+    bool held = false;    ///< By a worker.
+    bool wanted = false;  ///< As the lifecycle was told.
   };
   /// The workers that can take a request, and whether one of them can take it now.
   struct Openings {
@@ -62,6 +64,9 @@ class SchedulerCore {
 
   ModelIndex index_of(const ModelId& model);
   void remeasure(ModelIndex model);
+  /// Tells the lifecycle when requests begin to wait for a model that nobody holds, and when they do no longer.
+  void note_want(ModelIndex model, Instant now, Outbox& out);
+  void repeat_wants(Instant now, Outbox& out);
 
   /// Decides now, or a little later when the backlog is long and the last plan is fresh.
   void reconsider(Instant now, Outbox& out);
@@ -88,6 +93,7 @@ class SchedulerCore {
   std::map<ActorName, ModelIndex> queues_;
   Instant planned_at_ = Instant::min();
   Instant alarm_at_ = Instant::max();  // max: none is set.
+  bool repeats_wants_ = false;
 };
 
 }  // namespace sangam

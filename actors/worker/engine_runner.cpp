@@ -5,16 +5,21 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "gpu/engine/engine.hpp"
-#include "gpu/engine/loader.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
+#include "gpu/residency/model_stock.hpp"
 
 namespace sangam {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Of a move, between two steps: some milliseconds of copying while streams wait, as much as is quick otherwise.
+constexpr Bytes kPieceBesideOthers{8 << 20};
+constexpr Bytes kPieceAlone{256 << 20};
 
 /// Prefills some tokens in pages that it takes and gives back. The first run warms caches and buffers.
 double prefill_rate(Model& model, PagePool& pool, Tokens most) {
@@ -39,26 +44,66 @@ double prefill_rate(Model& model, PagePool& pool, Tokens most) {
   return seconds > 0 ? double(count) / seconds : 0.0;
 }
 
+Micros since(Clock::time_point began) {
+  return std::chrono::duration_cast<Micros>(Clock::now() - began);
+}
+
 class EngineRunner final : public Runner {
  public:
   EngineRunner(const WorkerOptions& options, std::unique_ptr<Ops> ops, std::unique_ptr<PagePool> pool)
-      : folders_(options.models.begin(), options.models.end()),
-        step_tokens_(options.step_tokens),
+      : step_tokens_(options.step_tokens),
         ops_(std::move(ops)),
         pool_(std::move(pool)),
         segments_(*pool_),
-        engine_({options.running_max, options.step_tokens}, *pool_) {}
+        engine_({.running_max = options.running_max, .step_tokens = options.step_tokens}, *pool_),
+        stock_({segments_, engine_, *ops_}, options.host_bytes) {
+    for (const auto& [model, folder] : options.models) stock_.add(model, folder);
+    host_max_ = options.host_bytes;
+  }
 
-  Result<LoadedInstance> load(const ModelId& model) override {
-    const auto folder = folders_.find(model);
-    if (folder == folders_.end())
-      return make_error(ErrorCode::not_found, "worker: no folder for model " + model.text());
-    auto read = load_folder(folder->second, segments_, *ops_);
-    if (!read) return read.error();
-    Model& ready = *read->loaded.model;
-    if (auto loaded = engine_.load(model, std::move(read->loaded)); !loaded) return loaded.error();
-    return LoadedInstance{prefill_rate(ready, *pool_, step_tokens_), std::move(read->weights_digest),
-                          std::move(read->warnings)};
+  Result<void> begin(const Move& move) override {
+    moving_ = move;
+    phases_.clear();
+    return timed([&] { return stock_.begin(move.model, move.target); });
+  }
+
+  Result<bool> advance(bool others_wait) override {
+    auto done = timed([&] { return stock_.advance(others_wait ? kPieceBesideOthers : kPieceAlone); });
+    if (done && *done && stock_.residency(moving_.model) == Residency::active) note_rate(moving_.model);
+    return done;
+  }
+
+  void abandon() override { stock_.abandon(); }
+  std::vector<Phase> phases() const override { return phases_; }
+  std::vector<ModelId> take_demoted() override { return stock_.take_demoted(); }
+  bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const override {
+    return stock_.would_fit(model, asleep);
+  }
+
+  Footprint footprint(const ModelId& model) const override {
+    const ModelBytes& bytes = stock_.bytes(model);
+    return {bytes.weights, bytes.missing, bytes.own, bytes.host};
+  }
+
+  WorkerMemory memory() const override {
+    const PoolLedger ledger = pool_->ledger();
+    const auto bytes = [&](Pages pages) { return Bytes(pages.count() * ledger.page.count()); };
+    const Pages cached = spare_.reclaimable();
+    WorkerMemory memory;
+    memory.pool = bytes(ledger.total);
+    memory.weights = bytes(ledger.weights + ledger.reserved);
+    memory.free = bytes(ledger.free);
+    memory.cached = bytes(cached);
+    memory.kv = memory.pool - memory.weights - memory.free - memory.cached;
+    memory.shared = stock_.shared();
+    memory.host = stock_.host().used();
+    memory.host_max = host_max_;
+    return memory;
+  }
+
+  LoadedInstance instance(const ModelId& model) const override {
+    const Blueprint& blueprint = stock_.blueprint(model);
+    return {rates_.at(model), blueprint.weights_digest, blueprint.warnings};
   }
 
   Tokens kv_capacity(const ModelId& model) const override { return engine_.kv_capacity(model); }
@@ -70,7 +115,8 @@ class EngineRunner final : public Runner {
     const auto began = Clock::now();
     StepReport report = engine_.step();
     StepOutcome outcome;
-    outcome.elapsed = std::chrono::duration_cast<Micros>(Clock::now() - began);
+    outcome.elapsed = since(began);
+    engine_.charge(outcome.elapsed);
     outcome.produced = std::move(report.produced);
     for (const PrefillProgress& part : report.prefills)
       outcome.prefills.push_back({part.request, part.rows, part.done});
@@ -91,12 +137,36 @@ class EngineRunner final : public Runner {
   }
 
  private:
-  std::map<ModelId, std::string> folders_;
+  /// Puts down what a piece of the move took under the name of its phase.
+  template <class Piece>
+  std::invoke_result_t<Piece> timed(Piece piece) {
+    const auto began = Clock::now();
+    const Bytes before = stock_.moved();
+    std::string phase(stock_.phase());
+    auto result = piece();
+    if (phase.empty()) phase = "open";
+    if (phases_.empty() || phases_.back().name != phase) phases_.push_back({phase, {}, {}});
+    phases_.back().took += since(began);
+    phases_.back().moved += stock_.moved() - before;
+    return result;
+  }
+
+  /// Measured once: how fast a model is does not change with its sleep.
+  void note_rate(const ModelId& model) {
+    if (!rates_.contains(model)) rates_[model] = prefill_rate(stock_.model(model), *pool_, step_tokens_);
+  }
+
   Tokens step_tokens_;
+  Bytes host_max_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<PagePool> pool_;
   SegmentStore segments_;
   Engine engine_;
+  Reclaimable& spare_ = engine_.spare_pages();
+  ModelStock stock_;
+  Move moving_;
+  std::vector<Phase> phases_;
+  std::map<ModelId, double> rates_;  ///< Tokens a second.
 };
 
 }  // namespace

@@ -168,17 +168,29 @@ bool ModelKeeper::is_active(const ModelId& model) const {
 void ModelKeeper::step(bool others_wait, Outbox& out) {
   const ModelId model = moves_.front();
   Job& job = *holdings_.at(model).job;
+  Result<bool> done = false;
   if (job.begun) {
-    const auto done = runner_.advance(others_wait);
-    if (!done) return finish(model, done.error(), out);
-    if (*done) finish(model, {}, out);
-    return;
+    done = runner_.advance(others_wait);
+  } else if (const auto begun = runner_.begin({model, job.target, job.sources}); !begun) {
+    done = begun.error();
   }
-  const auto begun = runner_.begin({model, job.target, job.sources});
-  job.begun = begun.has_value();
-  if (begun) return;
-  if (begun.error().code == ErrorCode::exhausted && make_room(model, out)) return;
-  finish(model, begun.error(), out);
+  job.begun = done.has_value();
+  if (!done && done.error().code == ErrorCode::exhausted && make_room(model, out)) return;
+  note_demoted(out);
+  if (!done || *done) finish(model, done ? Result<void>() : Result<void>(done.error()), out);
+}
+
+/// Host memory was short: these have no copy there any more, or get none.
+void ModelKeeper::note_demoted(Outbox& out) {
+  for (const ModelId& model : runner_.take_demoted()) {
+    Holding& holding = holdings_.at(model);
+    if (holding.residency == Residency::active) {
+      holding.job->target = Residency::cold;
+      continue;
+    }
+    holding.residency = Residency::cold;
+    tell_state_to_all(model, out);
+  }
 }
 
 /// As few of the models that may go as will do, and only if that helps.

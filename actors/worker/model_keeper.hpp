@@ -84,6 +84,7 @@ class ModelKeeper {
   void begin_job(const ModelId& model, Job job, Instant now, Outbox& out);
   void drop_job(const ModelId& model, Outbox& out);
   void finish(const ModelId& model, const Result<void>& result, Outbox& out);
+  void note_demoted(Outbox& out);
   [[nodiscard]] bool make_room(const ModelId& model, Outbox& out);
   void queue_move(const ModelId& model);
 

@@ -61,6 +61,8 @@ class Runner {
   virtual void abandon() = 0;
   /// Of the last move that reached its target.
   [[nodiscard]] virtual std::vector<Phase> phases() const = 0;
+  /// Models that have become cold because others needed host memory, since the last call.
+  [[nodiscard]] virtual std::vector<ModelId> take_demoted() = 0;
   /// Whether `model` could become active if these were not.
   [[nodiscard]] virtual bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const = 0;
   [[nodiscard]] virtual Footprint footprint(const ModelId& model) const = 0;

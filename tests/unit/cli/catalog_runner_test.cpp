@@ -16,8 +16,20 @@ namespace fs = std::filesystem;
 /// Loads anything, with the digest that it is told.
 class LoadOnly final : public Runner {
  public:
-  explicit LoadOnly(std::string digest) : digest_(std::move(digest)) {}
-  Result<LoadedInstance> load(const ModelId&) override { return LoadedInstance{1.0, digest_, {}}; }
+  explicit LoadOnly(std::string digest, std::vector<Residency>* moves = nullptr)
+      : digest_(std::move(digest)), moves_(moves) {}
+  Result<void> begin(const Move& move) override {
+    if (moves_ != nullptr) moves_->push_back(move.target);
+    return {};
+  }
+  Result<bool> advance(bool) override { return true; }
+  void abandon() override {}
+  std::vector<Phase> phases() const override { return {}; }
+  std::vector<ModelId> take_demoted() override { return {}; }
+  bool would_fit(const ModelId&, std::span<const ModelId>) const override { return true; }
+  Footprint footprint(const ModelId&) const override { return {}; }
+  WorkerMemory memory() const override { return {}; }
+  LoadedInstance instance(const ModelId&) const override { return {1.0, digest_, {}}; }
   Tokens kv_capacity(const ModelId&) const override { return Tokens(8); }
   Result<void> add(const Run&) override { return {}; }
   void cancel(RequestId) override {}
@@ -27,7 +39,14 @@ class LoadOnly final : public Runner {
 
  private:
   std::string digest_;
+  std::vector<Residency>* moves_;
 };
+
+Result<LoadedInstance> load(Runner& runner, const ModelId& model) {
+  if (auto begun = runner.begin({model, Residency::active, {}}); !begun) return begun.error();
+  if (auto done = runner.advance(false); !done) return done.error();
+  return runner.instance(model);
+}
 
 struct TemporaryFolder {
   fs::path path = fs::temp_directory_path() / ("sangam-catalog-" + std::to_string(getpid()));
@@ -49,7 +68,7 @@ TEST_CASE("a load is entered, and one with other weights than the last time says
   auto store = Store::open(folder.path / "store");
   REQUIRE(store);
 
-  auto first = keep_catalog(std::make_unique<LoadOnly>(kOne), folders, *store)->load(model);
+  auto first = load(*keep_catalog(std::make_unique<LoadOnly>(kOne), folders, *store), model);
   REQUIRE(first);
   CHECK(first->warnings.empty());
   const auto entry = Catalog(*store).find(model);
@@ -60,20 +79,23 @@ TEST_CASE("a load is entered, and one with other weights than the last time says
   CHECK((*entry)->config == digest_of("{}"));
   CHECK((*entry)->last_loaded == (*entry)->first_seen);
 
-  CHECK(keep_catalog(std::make_unique<LoadOnly>(kOne), folders, *store)->load(model)->warnings.empty());
-  const auto other = keep_catalog(std::make_unique<LoadOnly>(kTwo), folders, *store)->load(model);
+  CHECK(load(*keep_catalog(std::make_unique<LoadOnly>(kOne), folders, *store), model)->warnings.empty());
+  const auto other = load(*keep_catalog(std::make_unique<LoadOnly>(kTwo), folders, *store), model);
   REQUIRE(other);
   REQUIRE(other->warnings.size() == 1);
   CHECK(other->warnings[0].find(kOne) != std::string::npos);
   CHECK(Catalog(*store).find(model).value()->first_seen == (*entry)->first_seen);
 }
 
-TEST_CASE("a load that cannot be entered fails with the reason") {
+TEST_CASE("a load that cannot be entered fails with the reason, and does not serve") {
   TemporaryFolder folder;
   const ModelId model("m");
   auto store = Store::open(folder.path / "store");
   REQUIRE(store);
-  const auto loaded = keep_catalog(std::make_unique<LoadOnly>(kOne), {{model, folder.path / "model"}}, *store)->load(model);
+  std::vector<Residency> moves;
+  const auto runner = keep_catalog(std::make_unique<LoadOnly>(kOne, &moves), {{model, folder.path / "model"}}, *store);
+  const auto loaded = load(*runner, model);
   REQUIRE_FALSE(loaded);
   CHECK(loaded.error().context.find("config.json") != std::string::npos);
+  CHECK(moves == std::vector{Residency::active, Residency::cold});
 }

@@ -276,6 +276,22 @@ TEST_CASE("a load that fails is told with its reason, and the next one may be go
   CHECK(desk.said<InstanceState>(kLifecycle).back().code == ErrorCode::none);
 }
 
+TEST_CASE("who loses its copy in host memory, or gets none, is cold, and all who listen know") {
+  Desk desk;
+  desk.hear(order(1, Residency::warm));
+  desk.finish_moves();
+  Order sleep = order(2, Residency::warm, kOther);
+  desk.hear(sleep);
+  desk.runner.demoted = {kModel, kOther};
+  desk.out.clear();
+  desk.finish_moves();
+  CHECK(answer(desk).residency == Residency::cold);
+  std::map<ModelId, Residency> told;
+  for (const InstanceState& state : desk.said<InstanceState>(kGateway)) told[state.model] = state.residency;
+  CHECK(told[kModel] == Residency::cold);
+  CHECK(told[kOther] == Residency::cold);
+}
+
 TEST_CASE("streams go on between the pieces of a load") {
   Desk desk;
   desk.hear(order(1, Residency::warm));

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/worker/worker_core.hpp"
@@ -35,6 +36,7 @@ class ScriptedRunner final : public Runner {
     std::map<ModelId, Residency> residencies;  ///< Cold where it is not named.
     int pieces = 0;                            ///< Calls of `advance` before the one that ends a move.
     std::optional<Move> move;
+    std::vector<ModelId> demoted;
     int abandoned = 0;
     Tokens kv_capacity{1000};
     Result<void> next_add;
@@ -68,6 +70,7 @@ class ScriptedRunner final : public Runner {
     ++state_.abandoned;
   }
   std::vector<Phase> phases() const override { return {{"copy", Micros{5}, Bytes{10}}}; }
+  std::vector<ModelId> take_demoted() override { return std::exchange(state_.demoted, {}); }
   bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const override {
     std::int64_t used = size(model);
     for (const auto& [other, residency] : state_.residencies) {

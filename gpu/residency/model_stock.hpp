@@ -1,0 +1,126 @@
+// The models of one device: on it, in host memory, or on storage only, and their ways from one to the other.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "gpu/engine/engine.hpp"
+#include "gpu/residency/folder_reading.hpp"
+#include "gpu/residency/host_segments.hpp"
+#include "messages/vocabulary/lifecycle.hpp"
+
+namespace sangam {
+
+class Ops;
+
+/// Bytes of one model.
+struct ModelBytes {
+  Bytes weights{};  ///< Of all its tensors; 0 as long as they have not been read.
+  Bytes missing{};  ///< That making it active would add to the device.
+  Bytes own{};      ///< On the device, of segments that nobody shares with it.
+  Bytes host{};     ///< Of its copy in host memory.
+};
+
+/// One move at a time, piece by piece, so that the engine can compute between two pieces. What a move needs on the
+/// device is reserved before the first byte is copied; one that fails or is abandoned leaves all as it was.
+///
+/// An active model keeps its copy in host memory as long as nobody needs the room: putting it to sleep again costs
+/// nothing then. Who gives way is decided by GreedyDual-Size-Frequency (Cherkasova, 1998): what is used often and
+/// costly to read again for its size stays.
+class ModelStock {
+ public:
+  /// All outlive the stock.
+  struct Parts {
+    SegmentStore& segments;
+    Engine& engine;
+    Ops& ops;
+  };
+  ModelStock(Parts parts, Bytes host_max);
+
+  /// Cold from now on.
+  void add(const ModelId& model, std::filesystem::path folder);
+
+  /// The model is known, not there yet, and none is under way. A model that leaves has no live request.
+  Result<void> begin(const ModelId& model, Residency target);
+  /// Moves about `most` bytes. True when the target is reached. After an error the move is over.
+  Result<bool> advance(Bytes most);
+  void abandon();
+
+  /// "read", "reserve", "copy", "keep" or "ready": what the next piece does.
+  [[nodiscard]] std::string_view phase() const;
+  /// By all moves so far.
+  [[nodiscard]] Bytes moved() const { return moved_; }
+
+  [[nodiscard]] Residency residency(const ModelId& model) const { return entries_.at(model).residency; }
+  /// Of a model that is warm or active.
+  [[nodiscard]] const Blueprint& blueprint(const ModelId& model) const { return *entries_.at(model).blueprint; }
+  /// While it is active.
+  [[nodiscard]] Model& model(const ModelId& model) const { return *entries_.at(model).model; }
+  /// Whether `model` would find room on the device if these were not there. False before it has been read.
+  [[nodiscard]] bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const;
+  [[nodiscard]] const ModelBytes& bytes(const ModelId& model) const;
+  /// What the tables of all active models name, less what their distinct segments hold.
+  [[nodiscard]] Bytes shared() const;
+  [[nodiscard]] const HostSegments& host() const { return host_; }
+  /// Those that have become cold because others needed host memory, since the last call.
+  [[nodiscard]] std::vector<ModelId> take_demoted() { return std::exchange(demoted_, {}); }
+
+ private:
+  using HostCopy = std::vector<std::shared_ptr<const HostSegment>>;  ///< One a slot.
+  struct Entry {
+    std::filesystem::path folder;
+    Residency residency = Residency::cold;
+    std::optional<Blueprint> blueprint;
+    /// While it is read, and after that if there was no room: the next try need not read it again.
+    std::optional<FolderReading> reading;
+    std::vector<std::shared_ptr<const Segment>> device;  ///< One a slot, while active;
+    Model* model = nullptr;                              ///< and what computes with them, the engine's.
+    HostCopy host;                                       ///< Empty: none.
+    double uses = 0.0;
+    double priority = 0.0;  ///< Of the host copy.
+  };
+  enum class Stage : std::uint8_t { read, reserve, copy, keep, ready };
+  struct Going {
+    ModelId model;
+    Residency target = Residency::active;
+    Stage stage = Stage::read;
+    std::optional<SegmentLoad> load;
+    HostCopy kept;
+    std::size_t offset = 0;  ///< How much of the last one of `kept` is there.
+  };
+
+  Result<void> advance_stage(Bytes most);
+  Result<void> read(Bytes most);
+  Result<void> reserve();
+  Result<void> copy(Bytes most);
+  Result<void> keep(Bytes most);
+  Result<void> keep_next(const WantedSlot& slot);
+  Result<void> make_ready();
+  void arrive();
+
+  [[nodiscard]] std::span<const std::byte> source_of(const Entry& entry, std::size_t slot) const;
+  [[nodiscard]] std::vector<WantedSlot> with_sources(const Entry& entry) const;
+  [[nodiscard]] bool make_host_room(const ModelId& but);
+  void drop_host_copy(const ModelId& model, Entry& entry);
+  void note_host_copy(Entry& entry);
+  [[nodiscard]] std::set<Digest> digests_on_device(std::span<const ModelId> but) const;
+  [[nodiscard]] ModelBytes measure(const ModelId& model, const Entry& entry) const;
+
+  Parts parts_;
+  HostSegments host_;
+  std::map<ModelId, Entry> entries_;
+  std::optional<Going> going_;
+  Bytes moved_;
+  double clock_ = 0.0;  ///< The priority of the last host copy that gave way.
+  std::vector<ModelId> demoted_;
+  mutable std::map<ModelId, ModelBytes> measured_;  ///< Since the last change.
+};
+
+}  // namespace sangam
