@@ -53,6 +53,7 @@ class Call {
     http::request<http::string_body> message(http::string_to_verb(request_.method), request_.target, 11);
     message.set(http::field::host, base_.host + ":" + base_.port);
     message.set(http::field::connection, "close");
+    if (!request_.key.empty()) message.set(http::field::authorization, "Bearer " + request_.key);
     if (!request_.body.empty()) message.set(http::field::content_type, "application/json");
     message.body() = request_.body;
     message.prepare_payload();

@@ -23,6 +23,7 @@ struct HttpCall {
   std::string target = "/";
   std::string body;  ///< JSON where not empty.
   Millis timeout{5'000};
+  std::string key{};  ///< Sent as a bearer's where not empty.
 };
 
 struct HttpAnswer {

@@ -2,12 +2,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <filesystem>
 #include <iostream>
 
 #include "actors/host/log.hpp"
 #include "cli/ask.hpp"
 #include "cli/children.hpp"
+#include "cli/ctl.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/mesh_config.hpp"
 #include "cli/process.hpp"
@@ -175,6 +177,45 @@ int run(const ServeOptions& options) {
   return serve(*config, options.roles, config->state / folder);
 }
 
+constexpr std::array<std::pair<const char*, const char*>, 7> kCtlVerbs{{
+    {"models", "What each worker holds of each model"},
+    {"memory", "What each worker's memory is used for"},
+    {"load", "Read models into host memory"},
+    {"wake", "Make models active"},
+    {"sleep", "Let live requests end, and keep the weights in host memory only"},
+    {"unload", "Let live requests end, and forget the weights"},
+    {"drain", "As sleep; use it with --at-deadline to get live requests out of the way"},
+}};
+
+CLI::App* add_ctl_command(CLI::App& group, const std::string& verb, const std::string& what, CtlOptions& options) {
+  auto* command = group.add_subcommand(verb, what);
+  command->add_option("--url", options.url, "The mesh")->capture_default_str();
+  command->add_option("--key", options.key, "An operator's key")->type_name("KEY")->envname("SANGAM_KEY");
+  command->add_flag("--json", options.json, "Print the answer as it is");
+  if (verb == "models" || verb == "memory") return command;
+  command->add_option("models", options.models, "Which models; none: all")->type_name("MODEL...");
+  command->add_option("--worker", options.workers, "On which workers; none: where they are, or where it is best")
+      ->type_name("WORKER");
+  if (verb == "load" || verb == "wake") {
+    command->add_flag("--pin", options.pin, "Keep them there, whatever else wants room");
+    return command;
+  }
+  command->add_option_function<std::int64_t>(
+             "--drain-for", [&options](std::int64_t millis) { options.drain_for = Millis(millis); },
+             "What live requests get to end, default 30000")
+      ->type_name("MS");
+  command->add_option("--at-deadline", options.at_deadline, "What becomes of those that have not ended")
+      ->check(CLI::IsMember({"stay", "cancel", "migrate"}))
+      ->capture_default_str();
+  return command;
+}
+
+Result<void> run_ctl(const std::string& verb, const CtlOptions& options) {
+  if (verb == "models") return ctl_models(options);
+  if (verb == "memory") return ctl_memory(options);
+  return ctl_command(verb, options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -188,6 +229,7 @@ int main(int argc, char** argv) {
       "  sangam up --listen 127.0.0.1:0 --processes one process an actor, on any free port\n"
       "  sangam run worker/1 --config mesh.toml     one actor of a mesh that spans machines\n"
       "  sangam ask A-roman N0247=                  ask a running mesh\n"
+      "  sangam ctl models                          what its workers hold\n"
       "Exit codes: 0 done; 1 failed; 2 wrong command line or configuration; 3 address cannot be listened on;\n"
       "  4 state folder cannot be used; 5 no mesh answers or it is not ready.");
 
@@ -198,7 +240,7 @@ int main(int argc, char** argv) {
 
   auto* run_command = app.add_subcommand("run", "Host some actors of a mesh in this process");
   add_serve_options(*run_command, serving);
-  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, worker/NAME")->required()->type_name("ROLE...");
+  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, worker/NAME")->required()->type_name("ROLE...");
   run_command->add_option("--sockets", serving.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
 
   AskOptions asking;
@@ -213,6 +255,19 @@ int main(int argc, char** argv) {
     command->add_option("--url", asking.url, "The mesh")->capture_default_str();
   }
 
+  CtlOptions operating;
+  auto* ctl_group = app.add_subcommand("ctl", "Look at a running mesh's models and memory, and change them");
+  ctl_group->require_subcommand(1);
+  ctl_group->footer(
+      "Examples:\n"
+      "  sangam ctl models                     what each worker holds\n"
+      "  sangam ctl wake A-roman --pin         make it active and keep it so\n"
+      "  sangam ctl sleep                      put all models to sleep, their weights in host memory\n"
+      "  sangam ctl drain --worker worker/1 --drain-for 10000 --at-deadline migrate\n"
+      "Without [[key]] in the configuration the gateway obeys its own host only; else use --key.");
+  std::vector<CLI::App*> ctl_commands;
+  for (const auto& [verb, what] : kCtlVerbs) ctl_commands.push_back(add_ctl_command(*ctl_group, verb, what, operating));
+
   std::string health_url = "http://127.0.0.1:8080/readyz";
   auto* health_command = app.add_subcommand("health", "Exit 0 when a mesh is ready");
   health_command->add_option("url", health_url, "What to ask")->capture_default_str();
@@ -226,5 +281,8 @@ int main(int argc, char** argv) {
   if (run_command->parsed()) return run(serving);
   if (ask_command->parsed()) return report(ask(asking));
   if (models_command->parsed()) return report(list_models(asking.url));
+  for (auto* command : ctl_commands) {
+    if (command->parsed()) return report(run_ctl(command->get_name(), operating));
+  }
   return report(check_health(health_url));
 }

@@ -44,6 +44,7 @@ class Reader {
     read_tenants();
     read_queue();
     read_scheduler();
+    read_lifecycle();
     read_workers();
     read_nodes();
     if (auto finished = root_.finish(); !finished) return finished.error();
@@ -126,6 +127,7 @@ class Reader {
     table.read("tenant", key.tenant);
     table.read("requests_per_minute", key.requests_per_minute);
     table.read("tokens_per_minute", tokens_per_minute);
+    table.read("admin", key.admin);
     key.tokens_per_minute = Tokens(tokens_per_minute);
     if (key.key.empty()) table.refuse("key", "a [[key]] needs 'key', the text that clients send");
     config_.gateway.keys.push_back(std::move(key));
@@ -177,6 +179,25 @@ class Reader {
     policy ? void(scheduler.policy = *policy) : table.refuse("dispatch", policy.error().context);
   }
 
+  void read_lifecycle() {
+    auto table = root_.table("lifecycle");
+    auto& lifecycle = config_.lifecycle;
+    std::vector<std::string> pinned;
+    table.read("idle_sleep", lifecycle.idle_sleep);
+    table.read("pinned", pinned);
+    table.read("dwell", lifecycle.dwell);
+    table.read("patience", lifecycle.patience);
+    table.read("drain_for", lifecycle.drain_for);
+    table.read("cool_down_first", lifecycle.cool_down_first);
+    table.read("cool_down_max", lifecycle.cool_down_max);
+    for (const auto& model : pinned) {
+      if (find_model(model) == nullptr) table.refuse("pinned", "'" + model + "' is no model of this mesh");
+      lifecycle.pinned.insert(ModelId(model));
+    }
+    if (lifecycle.cool_down_max < lifecycle.cool_down_first)
+      table.refuse("cool_down_max", "'cool_down_max' must be at least 'cool_down_first'");
+  }
+
   void read_workers() {
     for (auto& table : root_.tables("worker")) read_worker(table);
     if (config_.workers.empty()) {
@@ -194,6 +215,8 @@ class Reader {
     table.read("models", models);
     table.read("memory", worker.pool_bytes);
     table.read("page", worker.page_bytes);
+    table.read("preload", worker.preload);
+    table.read("host_memory", worker.host_bytes);
     table.read("running_max", worker.running_max);
     table.read("waiting_max", worker.waiting_max);
     std::int64_t threads = worker.threads;
@@ -283,7 +306,7 @@ Result<MeshConfig> default_mesh_config(const fs::path& pool) {
 }
 
 std::vector<std::string> roles_of(const MeshConfig& config) {
-  std::vector<std::string> roles = {"gateway", "queue", "scheduler"};
+  std::vector<std::string> roles = {"gateway", "queue", "scheduler", "lifecycle"};
   for (const auto& worker : config.workers) roles.push_back(worker.name.text());
   return roles;
 }

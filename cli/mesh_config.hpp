@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/lifecycle/lifecycle_options.hpp"
 #include "actors/queue/queue_options.hpp"
 #include "actors/scheduler/scheduler_core.hpp"
 #include "actors/worker/worker_options.hpp"
@@ -32,6 +33,7 @@ struct MeshConfig {
   GatewayOptions gateway;         ///< Its models are all models of the mesh.
   QueueOptions queue;             ///< What all queues have in common.
   SchedulerOptions scheduler;
+  LifecycleOptions lifecycle;
   std::vector<WorkerOptions> workers;
 };
 
@@ -40,7 +42,7 @@ struct MeshConfig {
 [[nodiscard]] Result<MeshConfig> read_mesh_config(const std::string& path, const std::filesystem::path& pool);
 /// What `sangam up` serves without a file: one worker with every model of the pool.
 [[nodiscard]] Result<MeshConfig> default_mesh_config(const std::filesystem::path& pool);
-/// "gateway", "queue", "scheduler" and every worker's name: what a mesh of this configuration consists of.
+/// "gateway", "queue", "scheduler", "lifecycle" and every worker's name: what a mesh of this configuration consists of.
 [[nodiscard]] std::vector<std::string> roles_of(const MeshConfig& config);
 
 }  // namespace sangam

@@ -7,6 +7,7 @@
 
 #include "actors/host/host.hpp"
 #include "actors/host/log.hpp"
+#include "actors/lifecycle/lifecycle_core.hpp"
 #include "actors/queue/queue_core.hpp"
 #include "actors/scheduler/scheduler_core.hpp"
 #include "actors/worker/engine_runner.hpp"
@@ -79,6 +80,13 @@ class RunningProcess final : public MeshProcess {
     if (role == "gateway") return start_gateway(config);
     if (role == "scheduler") {
       host_->spawn({ActorName("scheduler"), [options = config.scheduler](Incarnation) { return hosted<SchedulerCore>(options); }});
+    } else if (role == "lifecycle") {
+      auto make = [options = config.lifecycle](Incarnation incarnation) {
+        auto own = options;
+        own.incarnation = incarnation;
+        return hosted<LifecycleCore>(std::move(own));
+      };
+      host_->spawn({ActorName("lifecycle"), std::move(make)});
     } else if (role == "queue") {
       for (const auto& model : config.gateway.models) spawn_queue(config.queue, model.id);
     } else {

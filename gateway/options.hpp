@@ -31,6 +31,7 @@ struct ApiKey {
   std::int64_t requests_per_minute =
       0;                        ///< Of the tenant, over all its keys (the largest counts); 0: no limit.
   Tokens tokens_per_minute{0};  ///< Prompt and output; 0: no limit.
+  bool admin = false;           ///< An operator's: opens /admin, /sleep and /wake_up.
 };
 
 struct GatewayLimits {

@@ -129,7 +129,7 @@ void LifecycleCore::give(const SiteKey& key, Order order, Purpose purpose, std::
           {{"model", key.first.text()},
            {"worker", key.second.text()},
            {"operation", std::to_string(order.operation)},
-           {"target", std::to_string(unsigned(order.target))}});
+           {"target", std::string(name_of(order.target))}});
   operations_[order.operation] = {order, key.second, purpose, wish};
   out.send(key.second, std::move(order));
 }

@@ -43,7 +43,7 @@ void SchedulerCore::note_want(ModelIndex index, Instant now, Outbox& out) {
   const bool wanted = !model.held && backlog_.size(index) > 0;
   if (wanted == model.wanted) return;
   model.wanted = wanted;
-  out.send(kLifecycle, Wanted{model.id, std::int64_t(backlog_.size(index))});
+  out.send(kLifecycle, Wanted{model.id, wanted ? std::int64_t(backlog_.size(index)) : 0});
   if (!wanted || repeats_wants_) return;
   repeats_wants_ = true;
   out.set_timer(kWants, now + kWantsEvery);

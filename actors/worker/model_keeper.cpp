@@ -233,7 +233,7 @@ void ModelKeeper::finish(const ModelId& model, const Result<void>& result, Outbo
   end.evicted = job.evicted;
   out.log(result ? LogLevel::info : LogLevel::warning, result ? "worker.moved" : "worker.move_failed",
           {{"model", model.text()},
-           {"residency", std::to_string(unsigned(holding.residency))},
+           {"residency", std::string(name_of(holding.residency))},
            {"why", end.why}});
   for (const OperationKey& key : job.operations) answer(key, end, out);
   const bool is_active = holding.residency == Residency::active;

@@ -19,6 +19,8 @@ void MeshView::lost(const ActorName& actor) {
   for (auto& [key, instance] : instances_) {
     if (key.second == actor) retire(instance);
   }
+  std::erase_if(states_, [&](const auto& state) { return state.first.second == actor; });
+  memories_.erase(actor);
   for (auto& [model, queue] : queues_) {
     if (queue_of(model) != actor) continue;
     queue.status = {};
@@ -75,8 +77,39 @@ ModelState MeshView::state_of(const ModelId& model) const {
   return state;
 }
 
+void MeshView::state(const InstanceState& state) {
+  states_[{state.model, state.worker}] = state;
+}
+
+std::string MeshView::status_of(const ModelId& model) const {
+  if (state_of(model).instances > 0) return "ready";
+  std::string status = "waiting";
+  for (auto at = states_.lower_bound({model, ActorName()}); at != states_.end() && at->first.first == model; ++at) {
+    const InstanceState& state = at->second;
+    if (state.target == Residency::active) return "waking";
+    const bool is_broken = state.code != ErrorCode::none && state.code != ErrorCode::exhausted;
+    if (status != "asleep") status = is_broken ? "failed" : "asleep";
+  }
+  return status;
+}
+
 bool MeshView::can_run(const ModelId& model) const {
-  return present(queue_of(model)) && state_of(model).instances > 0;
+  if (!present(queue_of(model))) return false;
+  const std::string status = status_of(model);
+  const bool somebody_wakes = present(ActorName("lifecycle"));
+  return status == "ready" || (somebody_wakes && (status == "asleep" || status == "waking"));
+}
+
+std::vector<InstanceState> MeshView::instances() const {
+  std::vector<InstanceState> states;
+  for (const auto& [key, state] : states_) states.push_back(state);
+  return states;
+}
+
+std::vector<WorkerMemory> MeshView::memories() const {
+  std::vector<WorkerMemory> memories;
+  for (const auto& [worker, memory] : memories_) memories.push_back(memory);
+  return memories;
 }
 
 }  // namespace sangam

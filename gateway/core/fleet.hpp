@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/residency.hpp"
 
@@ -31,11 +32,20 @@ class MeshView {
   void gone(const InstanceGone& instance);
   void status(const InstanceStatus& status);
   void status(const QueueStatus& status);
+  void state(const InstanceState& state);
+  void memory(const WorkerMemory& memory) { memories_[memory.worker] = memory; }
 
   [[nodiscard]] bool present(const ActorName& actor) const { return actors_.contains(actor); }
   [[nodiscard]] ModelState state_of(const ModelId& model) const;
-  /// Whether a request for the model could run now: its queue and an instance are there.
+  /// Whether a request for the model would run: its queue is there, and an instance or somebody to wake one.
   [[nodiscard]] bool can_run(const ModelId& model) const;
+  /// "ready", "waking", "asleep" (warm or cold; a request wakes it), "failed" (it could not be loaded) or "waiting"
+  /// (no worker has it).
+  [[nodiscard]] std::string status_of(const ModelId& model) const;
+
+  /// What workers that are here hold, by model and worker.
+  [[nodiscard]] std::vector<InstanceState> instances() const;
+  [[nodiscard]] std::vector<WorkerMemory> memories() const;
 
  private:
   /// Adds up a count that starts anew with its owner.
@@ -61,6 +71,8 @@ class MeshView {
   std::set<ActorName> actors_;
   std::map<std::pair<ModelId, ActorName>, Instance> instances_;  ///< By model, then worker.
   std::map<ModelId, Queue> queues_;
+  std::map<std::pair<ModelId, ActorName>, InstanceState> states_;
+  std::map<ActorName, WorkerMemory> memories_;
 };
 
 }  // namespace sangam

@@ -28,7 +28,8 @@ GatewayCore::GatewayCore(const GatewayOptions& options)
       limits_(options.limits),
       times_(options.times),
       next_request_((std::uint64_t(options.incarnation) << 32) + 1),
-      rates_(options.keys) {}
+      rates_(options.keys),
+      commands_(options.name, options.incarnation) {}
 
 CallId GatewayCore::open(ClientCall call, Instant now, Outbox& out) {
   const CallId id{next_call_++};

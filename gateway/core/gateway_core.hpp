@@ -12,6 +12,7 @@
 
 #include "gateway/core/choice_text.hpp"
 #include "gateway/core/client_call.hpp"
+#include "gateway/core/command_desk.hpp"
 #include "gateway/core/fleet.hpp"
 #include "gateway/core/rate_limits.hpp"
 #include "gateway/options.hpp"
@@ -42,6 +43,9 @@ class GatewayCore {
   void on(const InstanceReady& instance, Instant, Outbox&) { fleet_.ready(instance); }
   void on(const InstanceGone& gone, Instant now, Outbox& out);
   void on(const InstanceStatus& status, Instant, Outbox&) { fleet_.status(status); }
+  void on(const InstanceState& state, Instant, Outbox&) { fleet_.state(state); }
+  void on(const WorkerMemory& memory, Instant, Outbox&) { fleet_.memory(memory); }
+  void on(const CommandEnded& ended, Instant, Outbox&) { commands_.ended(ended); }
   void on(const QueueStatus& status, Instant, Outbox&) { fleet_.status(status); }
   void wake(Timer timer, Instant now, Outbox& out);
 
@@ -50,6 +54,7 @@ class GatewayCore {
   [[nodiscard]] std::vector<Measurement> take_measurements() { return std::exchange(measurements_, {}); }
 
   [[nodiscard]] const MeshView& fleet() const { return fleet_; }
+  [[nodiscard]] CommandDesk& commands() { return commands_; }
   [[nodiscard]] std::size_t calls() const { return calls_.size(); }
   [[nodiscard]] RateState rate_state(const TenantId& tenant, Instant now) const {
     return rates_.state_of(tenant, now);
@@ -125,6 +130,7 @@ class GatewayCore {
   std::optional<Instant> timer_at_;
   MeshView fleet_;
   RateLimits rates_;
+  CommandDesk commands_;
   std::vector<CallEvent> events_;
   std::vector<Measurement> measurements_;
 };

@@ -32,6 +32,7 @@ std::vector<std::pair<RequestId, Attempt>> GatewayCore::open_requests(Predicate 
 
 void GatewayCore::on(const ActorFound& found, Instant now, Outbox& out) {
   fleet_.found(found.actor);
+  commands_.found(found.actor);
   const auto orphans = open_requests([&](const LiveCall& live, const Choice&) {
     return live.queue_lost.has_value() && queue_of(live.call.model) == found.actor;
   });
@@ -48,6 +49,7 @@ void GatewayCore::on(const ActorFound& found, Instant now, Outbox& out) {
 
 void GatewayCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   fleet_.lost(lost.actor);
+  commands_.lost(lost);
   for (auto& [id, live] : calls_) {
     if (queue_of(live.call.model) != lost.actor || live.queue_lost) continue;
     live.queue_lost = now;

@@ -3,10 +3,14 @@
 
 #include <chrono>
 
+#include "gateway/api/admin.hpp"
 #include "gateway/http/request_headers.hpp"
 
 namespace sangam {
 namespace {
+
+/// What /sleep gives to live requests.
+constexpr Millis kSleepDrain{30'000};
 
 std::int64_t unix_seconds() {
   return std::chrono::duration_cast<Seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -49,6 +53,12 @@ std::optional<HttpReply> FrontDesk::doorstep(const HttpRequest& request, const R
                                 "Incorrect API key provided, or none. Send the header "
                                 "'Authorization: Bearer KEY'.",
                                 "", Millis{0}});
+  }
+  if (match.admin && !keys_.is_operator(key_of(request), request.from_this_host)) {
+    return error_reply(403,
+                       "This is for operators: use a key with admin = true, or, where the gateway has no keys, "
+                       "its own host.",
+                       "not_an_operator");
   }
   if (match.route == Route::unknown) {
     return error_reply(404, "There is nothing at " + request.method + " " + printable(match.argument) + ".",
@@ -93,6 +103,10 @@ HttpReply FrontDesk::answer(const RouteMatch& match) const {
     case Route::live: return json_reply(R"({"status":"ok"})");
     case Route::ready: return readiness();
     case Route::version: return json_reply("{\"version\":\"" + options_.version + "\"}");
+    case Route::instances: return json_reply(instances_json(actor_.core().fleet().instances()));
+    case Route::memory:
+      return json_reply(memory_json(actor_.core().fleet().memories(), actor_.core().fleet().instances()));
+    case Route::is_sleeping: return is_sleeping();
     case Route::load: return json_reply("{\"server_load\":" + std::to_string(actor_.core().calls()) + "}");
     case Route::metrics: {
       HttpReply reply =
@@ -114,8 +128,7 @@ ApiResult<const OfferedModel*> FrontDesk::model_named(const std::string& name) c
 }
 
 ModelListing FrontDesk::listing(const std::string& name, const OfferedModel& model) const {
-  const bool ready = actor_.core().fleet().can_run(model.id);
-  return {&model, name, model.text == nullptr ? "broken" : ready ? "ready" : "waiting"};
+  return {&model, name, model.text == nullptr ? "broken" : actor_.core().fleet().status_of(model.id)};
 }
 
 HttpReply FrontDesk::models() const {
@@ -175,6 +188,25 @@ HttpReply FrontDesk::readiness() const {
       ErrorCode::unavailable,
       "None of the " + std::to_string(catalog_.all().size()) + " models has both a queue and a worker yet.",
       "", Millis{0}});
+}
+
+/// As vLLM says it, which has one model: true when none of ours is active or on its way.
+HttpReply FrontDesk::is_sleeping() const {
+  for (const InstanceState& instance : actor_.core().fleet().instances()) {
+    if (std::max(instance.residency, instance.target) == Residency::active)
+      return json_reply(R"({"is_sleeping":false})");
+  }
+  return json_reply(R"({"is_sleeping":true})");
+}
+
+/// vLLM's /sleep says by ?level=2 that the copy in host memory is not needed either, and has no body.
+ApiResult<Command> FrontDesk::command(const HttpRequest& request, const RouteMatch& match) const {
+  auto command = parse_command(match.verb, request.body);
+  if (!command) return command;
+  const bool from_vllm = match.handler == "/sleep";
+  if (from_vllm && command->drain_for == Millis{0}) command->drain_for = kSleepDrain;
+  if (from_vllm && request.target.find("level=2") != std::string::npos) command->verb = CommandVerb::unload;
+  return command;
 }
 
 CallTicket FrontDesk::ticket(const HttpRequest& request, const std::string& id, std::uint64_t seed) const {

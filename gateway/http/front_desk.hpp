@@ -43,6 +43,9 @@ class FrontDesk {
   /// All routes that read no body.
   [[nodiscard]] HttpReply answer(const RouteMatch& match) const;
 
+  /// Of a request on a route of commands.
+  [[nodiscard]] ApiResult<Command> command(const HttpRequest& request, const RouteMatch& match) const;
+
   [[nodiscard]] CallTicket ticket(const HttpRequest& request, const std::string& id,
                                   std::uint64_t seed) const;
   /// Reads only what never changes: any thread may call it.
@@ -62,6 +65,7 @@ class FrontDesk {
   [[nodiscard]] HttpReply tokenize(const std::string& body) const;
   [[nodiscard]] HttpReply detokenize(const std::string& body) const;
   [[nodiscard]] HttpReply readiness() const;
+  [[nodiscard]] HttpReply is_sleeping() const;
   [[nodiscard]] HttpReply preflight(const HttpRequest& request, const RouteMatch& match) const;
 
   const GatewayOptions& options_;

@@ -52,6 +52,27 @@ void GatewayActor::fail_all(const ApiError& error) {
   step([&](Instant now, Outbox& out) { core_.fail_all(error, now, out); });
 }
 
+std::uint64_t GatewayActor::command(Command command, std::function<void(const CommandEnded&)> done) {
+  std::uint64_t id = 0;
+  step([&](Instant, Outbox& out) {
+    id = core_.commands().open(std::move(command), out);
+    commands_[id] = std::move(done);
+  });
+  return id;
+}
+
+void GatewayActor::forget_command(std::uint64_t command) {
+  commands_.erase(command);
+  core_.commands().close(command);
+}
+
+void GatewayActor::tell_operators() {
+  for (const CommandEnded& ended : core_.commands().take_ended()) {
+    const auto found = commands_.extract(ended.command);
+    if (found) found.mapped()(ended);
+  }
+}
+
 template <class Deed>
 void GatewayActor::step(Deed deed) {
   deed(now(), outbox_);
@@ -83,6 +104,7 @@ void GatewayActor::carry_out(std::uint64_t correlation) {
   outbox_.clear();
   for (const Measurement& measurement : core_.take_measurements()) metrics_.count(measurement);
   tell_answers();
+  tell_operators();
 }
 
 void GatewayActor::tell_answers() {

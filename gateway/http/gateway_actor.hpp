@@ -3,6 +3,8 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -27,6 +29,10 @@ class GatewayActor {
   void close(CallId call);
   void fail_all(const ApiError& error);
 
+  /// `done` is called once, unless it is forgotten before.
+  std::uint64_t command(Command command, std::function<void(const CommandEnded&)> done);
+  void forget_command(std::uint64_t command);
+
   [[nodiscard]] const GatewayCore& core() const { return core_; }
   [[nodiscard]] static Instant now();
 
@@ -36,6 +42,7 @@ class GatewayActor {
   void deliver(const EnvelopePtr& letter);
   void carry_out(std::uint64_t correlation);
   void tell_answers();
+  void tell_operators();
   void set_alarm();
 
   const GatewayOptions& options_;
@@ -47,6 +54,7 @@ class GatewayActor {
   std::map<Timer, Instant> timers_;
   Outbox outbox_;
   std::map<CallId, CallAnswer*> answers_;
+  std::map<std::uint64_t, std::function<void(const CommandEnded&)>> commands_;
 };
 
 }  // namespace sangam

@@ -18,6 +18,7 @@ struct HttpRequest {
   std::string body;
   bool keep_alive = true;
   bool http_1_0 = false;  ///< No chunked replies.
+  bool from_this_host = false;
 
   /// Empty where absent.
   [[nodiscard]] std::string_view header(std::string_view name) const {

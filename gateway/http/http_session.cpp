@@ -102,6 +102,16 @@ net::awaitable<bool> HttpSession::wait_for_request() {
   co_return !error;
 }
 
+bool HttpSession::comes_from_this_host() {
+  error_code error;
+  const auto peer = stream_.socket().remote_endpoint(error);
+  const auto address = peer.address();
+  if (error) return false;
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return net::ip::make_address_v4(net::ip::v4_mapped, address.to_v6()).is_loopback();
+  return address.is_loopback();
+}
+
 /// True when the connection can take another request.
 net::awaitable<bool> HttpSession::read_and_answer() {
   const GatewayLimits& limits = house_.options.limits;
@@ -116,6 +126,7 @@ net::awaitable<bool> HttpSession::read_and_answer() {
   exchange.began = GatewayActor::now();
   if (!error) {
     exchange.request = head_of(parser);
+    exchange.request.from_this_host = comes_from_this_host();
     exchange.match = route_of(exchange.request.method, exchange.request.target);
     const bool waits = beast::iequals(exchange.request.header("expect"), "100-continue");
     auto refusal = waits ? house_.desk.doorstep(exchange.request, exchange.match) : std::nullopt;
@@ -148,6 +159,7 @@ net::awaitable<bool> HttpSession::answer(Exchange& exchange) {
   if (route == Route::chat) co_return co_await generate(exchange, TextEndpoint::chat);
   if (route == Route::completions) co_return co_await generate(exchange, TextEndpoint::completions);
   if (route == Route::tokenize || route == Route::detokenize) co_return co_await tokenize(exchange);
+  if (route == Route::command) co_return co_await administer(exchange);
   co_return co_await send(exchange, house_.desk.answer(exchange.match));
 }
 

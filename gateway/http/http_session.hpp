@@ -10,6 +10,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <functional>
+#include <optional>
 #include <random>
 
 #include "gateway/http/front_desk.hpp"
@@ -58,9 +59,13 @@ class HttpSession {
 
   boost::asio::awaitable<bool> wait_for_request();
   boost::asio::awaitable<bool> read_and_answer();
+  [[nodiscard]] bool comes_from_this_host();
   boost::asio::awaitable<bool> answer(Exchange& exchange);
   boost::asio::awaitable<bool> generate(Exchange& exchange, TextEndpoint endpoint);
   boost::asio::awaitable<bool> tokenize(Exchange& exchange);
+  boost::asio::awaitable<bool> administer(Exchange& exchange);
+  boost::asio::awaitable<bool> ended_or_left(const std::optional<CommandEnded>& ended);
+  [[nodiscard]] bool client_has_left();
   boost::asio::awaitable<bool> read_body(const Exchange& exchange, std::function<void()> work);
   boost::asio::awaitable<bool> deliver(Exchange& exchange, CallAnswer& answer, bool stream);
   boost::asio::awaitable<bool> deliver_stream(Exchange& exchange, CallAnswer& answer);

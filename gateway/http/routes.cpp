@@ -12,6 +12,8 @@ struct Row {
   Route route;
   std::string_view allow;
   bool open;
+  bool admin = false;
+  CommandVerb verb = CommandVerb::wake;
 };
 
 constexpr std::string_view kRead = "GET, HEAD, OPTIONS";
@@ -31,6 +33,16 @@ constexpr std::array kRows{
     Row{"/version", Route::version, kRead, false},
     Row{"/metrics", Route::metrics, kRead, false},
     Row{"/load", Route::load, kRead, false},
+    Row{"/admin/models", Route::instances, kRead, false, true},
+    Row{"/admin/memory", Route::memory, kRead, false, true},
+    Row{"/admin/load", Route::command, kWrite, false, true, CommandVerb::load},
+    Row{"/admin/wake", Route::command, kWrite, false, true, CommandVerb::wake},
+    Row{"/admin/sleep", Route::command, kWrite, false, true, CommandVerb::sleep},
+    Row{"/admin/unload", Route::command, kWrite, false, true, CommandVerb::unload},
+    Row{"/admin/drain", Route::command, kWrite, false, true, CommandVerb::drain},
+    Row{"/sleep", Route::command, kWrite, false, true, CommandVerb::sleep},
+    Row{"/wake_up", Route::command, kWrite, false, true, CommandVerb::wake},
+    Row{"/is_sleeping", Route::is_sleeping, kRead, false, true},
 };
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
@@ -77,6 +89,8 @@ RouteMatch route_of(std::string_view method, std::string_view target) {
     if (row.path != path) continue;
     RouteMatch match = matched(row.route, row.path, row.allow, method);
     match.open = row.open;
+    match.admin = row.admin;
+    match.verb = row.verb;
     return match;
   }
   if (!path.starts_with(kModelPrefix)) return {.argument = path, .handler = "other", .allow = {}};

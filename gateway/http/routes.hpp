@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "messages/vocabulary/lifecycle.hpp"
+
 namespace sangam {
 
 enum class Route {
@@ -21,7 +23,11 @@ enum class Route {
   ready,
   version,
   metrics,
-  load
+  load,
+  instances,
+  memory,
+  is_sleeping,
+  command
 };
 
 struct RouteMatch {
@@ -30,7 +36,9 @@ struct RouteMatch {
   std::string_view handler;  ///< For metrics: the pattern, never the path itself.
   std::string_view allow;    ///< The methods, as the header Allow lists them.
   bool method_allowed = true;
-  bool open = false;  ///< Probes need no key.
+  bool open = false;   ///< Probes need no key.
+  bool admin = false;  ///< For operators only.
+  CommandVerb verb = CommandVerb::wake;  ///< Of Route::command.
 };
 
 /// The query is ignored, %XX is decoded, a trailing slash does not matter.

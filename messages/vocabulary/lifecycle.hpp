@@ -9,6 +9,7 @@
 #include <boost/describe/enum.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "messages/vocabulary/names.hpp"
@@ -21,6 +22,15 @@ namespace sangam {
 /// How near a model is to serving on a worker: on storage only, with a copy in host memory, on the device.
 enum class Residency : std::uint16_t { cold, warm, active };
 BOOST_DESCRIBE_ENUM(Residency, cold, warm, active)
+
+[[nodiscard]] constexpr std::string_view name_of(Residency residency) {
+  switch (residency) {
+    case Residency::cold: return "cold";
+    case Residency::warm: return "warm";
+    case Residency::active: break;
+  }
+  return "active";
+}
 
 /// What becomes of live requests when a drain's time is up: the model stays active and the order fails, they
 /// end as cancelled, or they go on elsewhere with the same bits.

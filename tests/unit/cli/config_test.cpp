@@ -61,7 +61,7 @@ TEST_CASE("without a file the whole pool is served by one worker") {
   CHECK(config->gateway.models.front().id == ModelId("A-arith"));
   REQUIRE(config->workers.size() == 1);
   CHECK(config->workers[0].models.size() == 15);
-  CHECK(roles_of(*config) == std::vector<std::string>{"gateway", "queue", "scheduler", "worker/1"});
+  CHECK(roles_of(*config) == std::vector<std::string>{"gateway", "queue", "scheduler", "lifecycle", "worker/1"});
 }
 
 TEST_CASE("every table of a full configuration arrives in the options of its role") {
@@ -143,7 +143,7 @@ TEST_CASE("a mistake is named with its line and the remedy") {
   CHECK(error_of("[[worker]]\nname = \"one\"\n") == "mesh.toml:2: a [[worker]] needs a 'name' that begins with worker/");
   CHECK(error_of("[[model]]\nid = \"x\"\npath = \"nowhere\"\n").find("has no config.json") != std::string::npos);
   CHECK(error_of("[[node]]\nname = \"n\"\nendpoint = \"tcp://n:1\"\nroles = [\"worker/9\"]\n")
-            .starts_with("mesh.toml:4: 'worker/9' is no role of this mesh; it has gateway, queue, scheduler, worker/1"));
+            .starts_with("mesh.toml:4: 'worker/9' is no role of this mesh; it has gateway, queue, scheduler, lifecycle, worker/1"));
 }
 
 TEST_CASE("two models may not share a name or an alias") {

@@ -271,3 +271,23 @@ TEST_CASE("best effort is promoted by a second announcement when its floor share
   CHECK(promoted.attempt == 1);
   CHECK(promoted.rank == 0);
 }
+
+TEST_CASE("a model that cannot be had: what waits learns the cause, what comes is told when, what runs goes on") {
+  Desk desk;
+  desk.tell(0, submit(1));
+  desk.tell(1, dispatch(1));
+  desk.tell(2, submit(2));
+  desk.tell(10, Unservable{kModel, ErrorCode::corrupt, "shard 2 is cut", Millis(2'000)});
+  const auto refused = desk.only<Refused>();
+  CHECK(refused.request == RequestId(2));
+  CHECK(refused.code == ErrorCode::corrupt);
+  CHECK(refused.why.find("shard 2 is cut") != std::string::npos);
+  CHECK(refused.retry_after == Millis(0));
+  desk.tell(510, submit(3));
+  CHECK(desk.only<Refused>().code == ErrorCode::unavailable);
+  CHECK(desk.only<Refused>().retry_after == Millis(1'500));
+  desk.tell(600, ended(1));
+  CHECK(desk.said<Refused>().empty());
+  desk.tell(2'010, submit(4));
+  CHECK(desk.said<Accepted>().size() == 1);
+}

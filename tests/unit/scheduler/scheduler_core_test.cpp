@@ -108,6 +108,15 @@ class Mesh {
     letters_.clear();
     return text;
   }
+  /// "med:2": what the lifecycle was told since the last call, in order.
+  std::vector<std::string> wants() { return std::exchange(wants_, {}); }
+  [[nodiscard]] Instant wants_again() const { return wants_again_; }
+  void repeat_wants(std::int64_t ms) {
+    Outbox out;
+    wants_again_ = Instant::max();
+    core_.wake(kWants, at(ms), out);
+    collect(out, at(ms));
+  }
   [[nodiscard]] const Outbox::Letter& last_letter() const { return letters_.back(); }
   [[nodiscard]] Instant alarm() const { return alarm_; }
   [[nodiscard]] const SchedulerCore& core() const { return core_; }
@@ -122,8 +131,16 @@ class Mesh {
   };
 
   void collect(const Outbox& out, Instant now) {
-    letters_.insert(letters_.end(), out.letters.begin(), out.letters.end());
-    for (const Outbox::Alarm& alarm : out.alarms) alarm_ = alarm.at;
+    for (const Outbox::Letter& letter : out.letters) {
+      const auto* wanted = std::get_if<Wanted>(&letter.message);
+      if (wanted == nullptr) {
+        letters_.push_back(letter);
+      } else {
+        CHECK(letter.to == ActorName("lifecycle"));
+        wants_.push_back(wanted->model.text() + ":" + std::to_string(wanted->waiting));
+      }
+    }
+    for (const Outbox::Alarm& alarm : out.alarms) (alarm.timer == kWants ? wants_again_ : alarm_) = alarm.at;
     for (const Outbox::Letter& letter : out.letters) {
       if (const auto* d = std::get_if<Dispatch>(&letter.message)) begin(*d, letter.to, now);
     }
@@ -138,7 +155,10 @@ class Mesh {
   }
 
   SchedulerCore core_;
+  static constexpr Timer kWants{2};
   std::vector<Outbox::Letter> letters_;
+  std::vector<std::string> wants_;
+  Instant wants_again_ = Instant::max();
   Instant alarm_ = Instant::max();
   std::map<ActorName, Instant> busy_until_;
   std::vector<Work> in_work_;
@@ -455,6 +475,30 @@ TEST_CASE("a worker that no longer holds a model gets no more of its requests, a
   CHECK(mesh.core().fleet().workers().at(kWorker1).running == 2);
   mesh.ended(300, 1);
   CHECK(mesh.core().fleet().workers().at(kWorker1).running == 1);
+}
+
+TEST_CASE("the lifecycle hears once that a model is wanted, each second that it still is, and when it is no longer") {
+  using Words = std::vector<std::string>;
+  Mesh mesh;
+  mesh.enqueue(0, 1, 100, 10'000);
+  CHECK(mesh.wants() == Words{"med:1"});
+  CHECK(mesh.wants_again() == at(1'000));
+  mesh.enqueue(10, 2, 100, 10'000);
+  CHECK(mesh.wants().empty());
+  mesh.repeat_wants(1'000);
+  CHECK(mesh.wants() == Words{"med:2"});
+  CHECK(mesh.wants_again() == at(2'000));
+  mesh.ready(1'500, kWorker1, kMed);
+  CHECK(mesh.wants() == Words{"med:0"});
+  mesh.repeat_wants(2'000);
+  CHECK(mesh.wants().empty());
+  CHECK(mesh.wants_again() == Instant::max());
+  mesh.tell(2'100, ActorLost{kWorker1, Incarnation{1}, "killed"});
+  CHECK(mesh.wants().empty());  // Nothing waits.
+  mesh.enqueue(2'200, 3, 100, 10'000);
+  CHECK(mesh.wants() == Words{"med:1"});
+  mesh.tell(2'300, Withdrawn{RequestId{3}, kMed});
+  CHECK(mesh.wants() == Words{"med:0"});
 }
 
 TEST_CASE("the loss of a queue forgets what waits in it and what it may not have passed on") {

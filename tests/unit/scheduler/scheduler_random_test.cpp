@@ -91,7 +91,9 @@ class World {
   void act(Act act) {
     Outbox out;
     act(out);
-    for (const Outbox::Alarm& alarm : out.alarms) alarm_ = alarm.at;
+    for (const Outbox::Alarm& alarm : out.alarms) {
+      if (alarm.timer == Timer{1}) alarm_ = alarm.at;  // The other one repeats what is wanted.
+    }
     for (const Outbox::Letter& letter : out.letters) receive(letter);
   }
   template <class Fact>
@@ -101,6 +103,7 @@ class World {
 
   /// The queue's side: every promise about dispatches is checked here.
   void receive(const Outbox::Letter& letter) {
+    if (std::holds_alternative<Wanted>(letter.message)) return;
     if (const auto* late = std::get_if<CannotBeOnTime>(&letter.message)) {
       const auto task = tasks_.find(late->request);
       REQUIRE(task != tasks_.end());
