@@ -1,6 +1,8 @@
 // Hashing a checkpoint tensor by tensor.
 #include "gpu/residency/folder_reading.hpp"
 
+#include <algorithm>
+
 #include "storage/checkpoint/tensor_check.hpp"
 #include "storage/hash/weights_digest.hpp"
 
@@ -31,23 +33,64 @@ bool FolderReading::advance(Bytes most) {
   return next == tensors.end();
 }
 
+Result<std::string> stamp_of(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  auto config = digest_of_file(folder / "config.json");
+  if (!config) return config.error();
+  std::vector<std::string> files;
+  std::error_code failure;
+  for (const auto& file : fs::directory_iterator(folder, failure)) {
+    if (file.path().extension() != ".safetensors") continue;
+    files.push_back(file.path().filename().string() + " " + std::to_string(file.file_size(failure)) + " " +
+                    std::to_string(file.last_write_time(failure).time_since_epoch().count()));
+  }
+  if (failure) return make_error(ErrorCode::not_found, folder.string() + ": " + failure.message());
+  std::sort(files.begin(), files.end());
+  std::string text = hex_of(*config);
+  for (const std::string& file : files) text += "/" + file;
+  return hex_of(digest_of(std::string_view(text)));
+}
+
 Result<Blueprint> FolderReading::blueprint() const {
+  return blueprint(digests_, hex_of(weights_digest(opened_.checkpoint, digests_)));
+}
+
+Result<Blueprint> FolderReading::blueprint(const NamedWeights& weights) const {
+  const auto stamp = stamp_of(opened_.checkpoint.folder());
+  if (!stamp) return stamp.error();
+  if (*stamp != weights.stamp) {
+    return make_error(ErrorCode::corrupt, opened_.checkpoint.folder().string() +
+                                              ": has changed since its weights were read for the other one");
+  }
+  return blueprint(weights.slots, weights.weights_digest);
+}
+
+Result<Blueprint> FolderReading::blueprint(const std::map<std::string, Digest, std::less<>>& digests,
+                                           std::string weights_digest) const {
   auto config_digest = digest_of_file(opened_.checkpoint.folder() / "config.json");
   if (!config_digest) return config_digest.error();
+  auto stamp = stamp_of(opened_.checkpoint.folder());
+  if (!stamp) return stamp.error();
   Blueprint blueprint;
   blueprint.config = opened_.config;
-  blueprint.weights_digest = hex_of(weights_digest(opened_.checkpoint, digests_));
+  blueprint.weights_digest = std::move(weights_digest);
+  blueprint.stamp = std::move(*stamp);
   // The weights alone do not decide keys and values: equal ones may be turned by another rotary base.
   blueprint.kv_name = blueprint.weights_digest + "/" + hex_of(*config_digest);
   blueprint.warnings = opened_.warnings;
   for (const ExpectedTensor& expected : expected_tensors(opened_.config)) {
     const auto view = opened_.checkpoint.tensor(expected.name);
     if (!view) return view.error();
+    const auto digest = digests.find(expected.name);
+    if (digest == digests.end()) {
+      return make_error(ErrorCode::corrupt, opened_.checkpoint.folder().string() + ": nobody has named the tensor " +
+                                                expected.name);
+    }
     blueprint.slots.push_back({expected.name,
                                view->dtype,
                                view->shape,
                                Bytes(std::int64_t(view->bytes.size())),
-                               digests_.at(expected.name),
+                               digest->second,
                                {}});
   }
   return blueprint;

@@ -18,10 +18,22 @@ struct Blueprint {
   std::vector<WantedSlot> slots;  ///< Without sources.
   std::string weights_digest;     ///< Hex; of the checkpoint's tensors.
   std::string kv_name;            ///< As in LoadedModel.
+  std::string stamp;              ///< Of the folder when it was read.
   std::vector<std::string> warnings;
 
   [[nodiscard]] Bytes bytes() const;
 };
+
+/// What somebody knows who has read a folder.
+struct NamedWeights {
+  std::map<std::string, Digest, std::less<>> slots;
+  std::string weights_digest;  ///< Hex.
+  std::string stamp;           ///< Of the folder then.
+};
+
+/// Names, sizes and times of change of a folder's weights, and what its config.json says: equal as long as nobody
+/// has touched them.
+[[nodiscard]] Result<std::string> stamp_of(const std::filesystem::path& folder);
 
 /// The checkpoint stays mapped as long as this lives.
 class FolderReading {
@@ -33,6 +45,9 @@ class FolderReading {
   [[nodiscard]] Bytes read() const { return read_; }
   /// Once all is read.
   [[nodiscard]] Result<Blueprint> blueprint() const;
+  /// Of weights that are named already, by whoever has read this folder before: nothing need be read. Fails where
+  /// the checkpoint has other tensors.
+  [[nodiscard]] Result<Blueprint> blueprint(const NamedWeights& weights) const;
   /// Where a slot's bytes lie.
   [[nodiscard]] std::span<const std::byte> source(const std::string& slot) const {
     return opened_.checkpoint.tensors().at(slot).bytes;
@@ -40,6 +55,9 @@ class FolderReading {
 
  private:
   explicit FolderReading(ModelFolder opened) : opened_(std::move(opened)) {}
+
+  [[nodiscard]] Result<Blueprint> blueprint(const std::map<std::string, Digest, std::less<>>& digests,
+                                            std::string weights_digest) const;
 
   ModelFolder opened_;
   std::map<std::string, Digest, std::less<>> digests_;
