@@ -10,6 +10,7 @@
 
 #include "gpu/engine/engine.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
+#include "gpu/memory/restore.hpp"
 #include "gpu/residency/model_stock.hpp"
 
 namespace sangam {
@@ -50,21 +51,30 @@ Micros since(Clock::time_point began) {
 
 class EngineRunner final : public Runner {
  public:
-  EngineRunner(const WorkerOptions& options, std::unique_ptr<Ops> ops, std::unique_ptr<PagePool> pool)
-      : step_tokens_(options.step_tokens),
+  EngineRunner(const WorkerOptions& options, std::unique_ptr<Ops> ops, KeptMemory kept)
+      : options_(options),
         ops_(std::move(ops)),
-        pool_(std::move(pool)),
+        kept_(std::move(kept)),
+        pool_(std::make_unique<PagePool>(kept_.take_device())),
         segments_(*pool_),
         engine_({.running_max = options.running_max, .step_tokens = options.step_tokens}, *pool_),
-        stock_({segments_, engine_, *ops_}, options.host_bytes) {
+        stock_({segments_, engine_, *ops_, &kept_}, options.host_bytes) {
     for (const auto& [model, folder] : options.models) stock_.add(model, folder);
-    host_max_ = options.host_bytes;
+    if (kept_.left()) take_over(*kept_.left());
+  }
+
+  std::vector<ModelId> adopted() const override {
+    std::vector<ModelId> models;
+    for (const auto& [model, folder] : options_.models) {
+      if (stock_.is_adopted(model)) models.push_back(model);
+    }
+    return models;
   }
 
   Result<void> begin(const Move& move) override {
     moving_ = move;
     phases_.clear();
-    return timed([&] { return stock_.begin(move.model, move.target); });
+    return timed([&] { return stock_.begin(move.model, move.target, peers(move.sources)); });
   }
 
   Result<bool> advance(bool others_wait) override {
@@ -97,7 +107,7 @@ class EngineRunner final : public Runner {
     memory.kv = memory.pool - memory.weights - memory.free - memory.cached;
     memory.shared = stock_.shared();
     memory.host = stock_.host().used();
-    memory.host_max = host_max_;
+    memory.host_max = stock_.host().max();
     return memory;
   }
 
@@ -137,6 +147,27 @@ class EngineRunner final : public Runner {
   }
 
  private:
+  /// Of those that are left, the tables of our models; what else there is, is free.
+  void take_over(const ManifestRecord& left) {
+    RestoredTables restored = restore(segments_, left);
+    for (const auto& [model, folder] : options_.models) {
+      const auto table = restored.tables.find(model);
+      const auto note = left.notes.find(model);
+      if (table == restored.tables.end() || note == left.notes.end()) continue;
+      stock_.adopt(model, std::move(table->second), weights_noted(note->second));
+    }
+  }
+
+  /// Of the workers on this host that can be reached; from the others nothing is copied.
+  ModelStock::Peers peers(const std::vector<ActorName>& workers) const {
+    ModelStock::Peers peers;
+    for (const ActorName& worker : workers) {
+      auto peer = PeerWeights::open(options_.keeper, worker.text(), {options_.pool_bytes, options_.page_bytes});
+      if (peer) peers.push_back(std::move(*peer));
+    }
+    return peers;
+  }
+
   /// Puts down what a piece of the move took under the name of its phase.
   template <class Piece>
   std::invoke_result_t<Piece> timed(Piece piece) {
@@ -153,12 +184,12 @@ class EngineRunner final : public Runner {
 
   /// Measured once: how fast a model is does not change with its sleep.
   void note_rate(const ModelId& model) {
-    if (!rates_.contains(model)) rates_[model] = prefill_rate(stock_.model(model), *pool_, step_tokens_);
+    if (!rates_.contains(model)) rates_[model] = prefill_rate(stock_.model(model), *pool_, options_.step_tokens);
   }
 
-  Tokens step_tokens_;
-  Bytes host_max_;
+  WorkerOptions options_;
   std::unique_ptr<Ops> ops_;
+  KeptMemory kept_;
   std::unique_ptr<PagePool> pool_;
   SegmentStore segments_;
   Engine engine_;
@@ -189,9 +220,9 @@ Result<std::unique_ptr<Runner>> make_engine_runner(const WorkerOptions& options)
   if (!isa) return isa.error();
   auto ops = make_cpu_ops({*isa, options.threads});
   if (!ops) return ops.error();
-  auto pool = PagePool::create({options.pool_bytes, options.page_bytes});
-  if (!pool) return pool.error();
-  return std::unique_ptr<Runner>(new EngineRunner(options, std::move(*ops), std::move(*pool)));
+  auto kept = KeptMemory::open({options.keeper, options.name.text(), {options.pool_bytes, options.page_bytes}});
+  if (!kept) return kept.error();
+  return std::unique_ptr<Runner>(new EngineRunner(options, std::move(*ops), std::move(*kept)));
 }
 
 }  // namespace sangam

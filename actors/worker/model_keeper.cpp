@@ -18,9 +18,13 @@ ModelKeeper::ModelKeeper(const WorkerOptions& options, Runner& runner, LiveRuns&
   for (const auto& [model, folder] : options_.models) holdings_[model];
 }
 
+/// What lies there first: it serves at once.
 void ModelKeeper::start(Outbox& out) {
+  for (const ModelId& model : runner_.adopted()) begin_job(model, Job{}, Instant{}, out);
   if (!options_.preload) return;
-  for (const auto& [model, folder] : options_.models) begin_job(model, Job{}, Instant{}, out);
+  for (const auto& [model, folder] : options_.models) {
+    if (!holdings_.at(model).job) begin_job(model, Job{}, Instant{}, out);
+  }
 }
 
 void ModelKeeper::on(const Order& order, Instant now, Outbox& out) {

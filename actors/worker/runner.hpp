@@ -51,6 +51,9 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
+  /// Models whose weights a former process has left on the device: these become active without a copy.
+  [[nodiscard]] virtual std::vector<ModelId> adopted() const { return {}; }
+
   /// Reserves all that the move will need; `exhausted` where that cannot be had. A model that leaves the device
   /// has no live request. On failure all is as before.
   virtual Result<void> begin(const Move& move) = 0;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "messages/vocabulary/assert.hpp"
 
@@ -17,12 +18,13 @@ namespace sangam {
 namespace {
 
 struct Head {
-  std::uint32_t magic = 0x53474831;  // "1HGS": the layout's version
+  std::uint32_t magic = 0x53474832;  // "2HGS": the layout's version
   HandOverVerb verb{};
   std::uint32_t text_bytes = 0;
   std::uint32_t total = 0;
   std::uint32_t first = 0;
   std::uint32_t count = 0;
+  std::uint32_t code = 0;
 };
 
 struct Place {
@@ -63,7 +65,8 @@ Result<ArrivedPart> parsed(std::span<const std::byte> bytes, std::vector<FileDes
   Head head;
   if (bytes.size() < sizeof head) return corrupt("a message of " + std::to_string(bytes.size()) + " bytes");
   std::memcpy(&head, bytes.data(), sizeof head);
-  if (head.magic != Head{}.magic || head.verb > HandOverVerb::refused)
+  if (head.magic != Head{}.magic || head.verb > HandOverVerb::refused ||
+      head.code > std::uint32_t(ErrorCode::internal))
     return corrupt("an unknown kind of message");
   if (head.text_bytes > kHandOverTextMax || head.count > kDescriptorsPerMessage ||
       bytes.size() != sizeof head + head.text_bytes + head.count * sizeof(Place)) {
@@ -79,7 +82,7 @@ Result<ArrivedPart> parsed(std::span<const std::byte> bytes, std::vector<FileDes
     return corrupt("pages " + std::to_string(head.first) + " to " + std::to_string(head.first + head.count) +
                    " of " + std::to_string(head.total));
   }
-  ArrivedPart part{head.verb, {}, head.total, head.first, {}};
+  ArrivedPart part{head.verb, {}, head.total, head.first, ErrorCode(head.code), {}};
   bytes = bytes.subspan(sizeof head);
   part.text.assign(reinterpret_cast<const char*>(bytes.data()), head.text_bytes);
   bytes = bytes.subspan(head.text_bytes);
@@ -100,7 +103,8 @@ Result<bool> send_part(int socket, const HandOverPart& part, Waiting waiting) {
             .text_bytes = std::uint32_t(part.text.size()),
             .total = part.total,
             .first = part.first,
-            .count = std::uint32_t(part.pages.size())};
+            .count = std::uint32_t(part.pages.size()),
+            .code = std::uint32_t(part.code)};
   std::vector<Place> places;
   std::vector<int> numbers;
   for (const SharedPages& one : part.pages) {
@@ -142,9 +146,12 @@ Result<std::optional<ArrivedPart>> receive_part(int socket, Waiting waiting) {
   message.msg_controllen = control.size();
   const int flags = MSG_CMSG_CLOEXEC | (waiting == Waiting::refused ? MSG_DONTWAIT : 0);
   ssize_t size = -1;
+  // That the other side closed without reading all is told once, ahead of what had arrived before.
+  bool reset = false;
   while ((size = recvmsg(socket, &message, flags)) < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return std::optional<ArrivedPart>();
-    if (errno != EINTR) return from_system("recvmsg", errno);
+    if (errno != EINTR && (errno != ECONNRESET || std::exchange(reset, true)))
+      return from_system("recvmsg", errno);
   }
   std::vector<FileDescriptor> files = descriptors_of(message);
   if ((message.msg_flags & MSG_CTRUNC) != 0) return from_system("recvmsg", EMFILE);
@@ -180,10 +187,12 @@ Result<void> send_pages(int socket, HandOverVerb verb, std::string_view name,
                                                     " bytes; at most " + std::to_string(kHandOverTextMax) +
                                                     " are allowed");
   }
-  HandOverPart part{verb, name, std::uint32_t(pages.size()), 0, {}};
+  HandOverPart part{.verb = verb, .text = name, .total = std::uint32_t(pages.size())};
   do {
     part.pages = pages.subspan(part.first, std::min(kDescriptorsPerMessage, pages.size() - part.first));
-    if (auto sent = send_part(socket, part, Waiting::allowed); !sent) return sent.error();
+    const auto sent = send_part(socket, part, Waiting::allowed);
+    if (!sent) return sent.error();
+    if (!*sent) return make_error(ErrorCode::unavailable, "handing over pages: nobody reads; try again");
     part.first += std::uint32_t(part.pages.size());
   } while (part.first < pages.size());
   return {};
@@ -194,8 +203,8 @@ Result<std::vector<SharedPages>> receive_pages(int socket, HandOverVerb verb, st
   while (true) {
     auto part = receive_part(socket, Waiting::allowed);
     if (!part) return part.error();
-    if (!*part) return make_error(ErrorCode::unavailable, "handing over pages: the socket does not wait");
-    if ((*part)->verb == HandOverVerb::refused) return make_error(ErrorCode::unavailable, (*part)->text);
+    if (!*part) return make_error(ErrorCode::unavailable, "handing over pages: no answer in time; try again");
+    if ((*part)->verb == HandOverVerb::refused) return make_error((*part)->code, (*part)->text);
     if ((*part)->verb != verb) return corrupt("an answer to another question");
     auto complete = arriving.add(std::move(**part));
     if (!complete) return complete.error();

@@ -23,19 +23,23 @@ enum class HandOverVerb : std::uint32_t { put, get, drop, pages, done, refused }
 /// Some pages of a list: those from number `first` on, of `total`.
 struct HandOverPart {
   HandOverVerb verb{};
-  std::string_view text;  ///< The list's name, or why something was refused. Up to kHandOverTextMax.
+  std::string_view text{};  ///< The list's name, or why something was refused. Up to kHandOverTextMax.
   std::uint32_t total = 0;
   std::uint32_t first = 0;
-  std::span<const SharedPages> pages;  ///< Up to kDescriptorsPerMessage.
+  ErrorCode code = ErrorCode::none;      ///< Of what was refused.
+  std::span<const SharedPages> pages{};  ///< Up to kDescriptorsPerMessage.
 };
 
 /// A part as it arrived: it owns what the sender only showed.
 struct ArrivedPart {
   HandOverVerb verb{};
-  std::string text;
+  std::string text{};
   std::uint32_t total = 0;
   std::uint32_t first = 0;
-  std::vector<SharedPages> pages;
+  ErrorCode code = ErrorCode::none;
+  std::vector<SharedPages> pages{};
+
+  [[nodiscard]] bool is_last() const { return first + pages.size() >= total; }
 };
 
 enum class Waiting : std::uint8_t { allowed, refused };

@@ -51,9 +51,15 @@ Engine::Engine(EngineOptions options, PagePool& pool, PrefixCache::Hash hash)
     : options_(options),
       pool_(pool),
       kv_(pool.pages(), std::move(hash)),
+      hand_overs_(kv_),
       roster_(kv_, options.running_max),
       turns_(options.shared_step_max) {
   SANGAM_ASSERT(options.step_tokens.count() >= 1, options.step_tokens);
+  pool.enlist(kv_.spare(), PageOwner::nobody);
+}
+
+Engine::~Engine() {
+  pool_.dismiss(kv_.spare());
 }
 
 Result<void> Engine::load(const ModelId& name, LoadedModel loaded) {
@@ -78,10 +84,12 @@ Result<void> Engine::load(const ModelId& name, LoadedModel loaded) {
 Result<void> Engine::unload(const ModelId& name) {
   if (!models_.contains(name)) return make_error(ErrorCode::not_found, quoted(name) + " is not loaded");
   const RosterCount count = roster_.count(name);
-  if (count.running + count.waiting > 0) {
+  const Pages handing_over = hand_overs_.held(name);
+  if (count.running + count.waiting > 0 || handing_over > Pages{0}) {
     return make_error(ErrorCode::unavailable,
                       quoted(name) + " has live requests: running=" + std::to_string(count.running) +
-                          " waiting=" + std::to_string(count.waiting) + "; cancel or await them first");
+                          " waiting=" + std::to_string(count.waiting) + ", pages in hand-over=" +
+                          std::to_string(handing_over.count()) + "; cancel or await them first");
   }
   models_.erase(name);
   turns_.forget(name);
@@ -89,11 +97,26 @@ Result<void> Engine::unload(const ModelId& name) {
 }
 
 Result<void> Engine::add(Run run) {
+  auto sequence = sequence_of(std::move(run));
+  if (!sequence) return sequence.error();
+  accept(std::move(*sequence));
+  return {};
+}
+
+void Engine::accept(Sequence sequence) {
+  stalled_ = false;
+  if (sequence.length() < sequence.length_max) return roster_.add(std::move(sequence));
+  completed_.push_back(part_of(sequence));
+  completed_.back().finish = FinishReason::length;
+}
+
+Result<Sequence> Engine::sequence_of(Run run) const {
   const auto served = models_.find(run.model);
   if (served == models_.end()) return make_error(ErrorCode::not_found, quoted(run.model) + " is not loaded");
   const Model& model = *served->second.loaded.model;
-  if (auto checked = check_tokens(run, model.config().vocab_size); !checked) return checked;
-  if (auto checked = check_sampling(run.sampling, model.config().vocab_size); !checked) return checked;
+  if (auto checked = check_tokens(run, model.config().vocab_size); !checked) return checked.error();
+  if (auto checked = check_sampling(run.sampling, model.config().vocab_size); !checked)
+    return checked.error();
 
   const auto prompt_length = std::int64_t(run.prompt.size());
   const std::int64_t capacity = kv_capacity(run.model).count();
@@ -107,13 +130,7 @@ Result<void> Engine::add(Run run) {
   Sequence sequence(std::move(run));
   sequence.length_max = prompt_length + std::min(sequence.run.sampling.max_tokens.count(), room);
   sequence.realm = realm_of(sequence.run, served->second.loaded);
-  if (sequence.length() < sequence.length_max) {
-    roster_.add(std::move(sequence));
-    return {};
-  }
-  completed_.push_back(part_of(sequence));
-  completed_.back().finish = FinishReason::length;
-  return {};
+  return sequence;
 }
 
 PrefixRealm Engine::realm_of(const Run& run, const LoadedModel& loaded) const {
@@ -126,7 +143,10 @@ PrefixRealm Engine::realm_of(const Run& run, const LoadedModel& loaded) const {
 
 bool Engine::cancel(RequestId request) {
   const auto told_later = [request](const TokensProduced& produced) { return produced.request == request; };
-  return roster_.remove(request) || std::erase_if(completed_, told_later) > 0;
+  const bool live = roster_.remove(request) || std::erase_if(completed_, told_later) > 0;
+  const bool held = hand_overs_.cancel(request);
+  settle();
+  return live || held;
 }
 
 StepReport Engine::step() {
@@ -135,6 +155,7 @@ StepReport Engine::step() {
   admit(report);
   last_rows_ = 0;
   const std::vector<ModelId> models = ready();
+  stalled_ = models.empty();
   if (models.empty()) return report;
   const ModelId name = turns_.next(models);
   const std::int64_t most = options_.step_tokens.count();
@@ -205,8 +226,22 @@ void Engine::compute(Served& served, const std::vector<Part>& parts) {
   }
   const std::size_t size = with_logits * std::size_t(served.loaded.model->config().vocab_size);
   if (logits_.size() < size) logits_.resize(size);
-  served.loaded.model->forward(slices, pool_.arena(), std::span(logits_).first(size));
+  served.loaded.model->forward(slices, pool_.arena(), std::span(logits_).first(size), teller(parts));
   ++served.steps;
+}
+
+/// Nothing where nobody listens.
+LayerDone Engine::teller(const std::vector<Part>& parts) {
+  const auto listens = [](const Part& part) { return part.sequence->sink != nullptr; };
+  if (std::none_of(parts.begin(), parts.end(), listens)) return {};
+  return [&parts](std::int64_t layer) {
+    for (const Part& part : parts) {
+      const Sequence& sequence = *part.sequence;
+      if (sequence.sink == nullptr) continue;
+      const std::int64_t count = sequence.computed + part.rows - sequence.told;
+      sequence.sink->layer_done({sequence.run.request, layer, sequence.told, count, sequence.kv.pages});
+    }
+  };
 }
 
 void Engine::advance(const Part& part, std::span<float> logits, StepReport& report) {
@@ -216,11 +251,23 @@ void Engine::advance(const Part& part, std::span<float> logits, StepReport& repo
     sequence.prefilled = part.wants_logits;
     report.prefills.push_back({sequence.run.request, Tokens(part.rows), part.wants_logits});
   }
+  sequence.told = sequence.computed;
   if (part.wants_logits) report.produced.push_back(next_token(sequence, logits));
   const FinishReason finish = part.wants_logits ? report.produced.back().finish : FinishReason::none;
-  if (finish != FinishReason::failed)
+  if (finish != FinishReason::failed && sequence.sink == nullptr)
     kv_.publish(sequence.kv, std::span(sequence.tokens).first(std::size_t(sequence.computed)));
-  if (finish != FinishReason::none) roster_.remove(sequence.run.request);
+  if (finish != FinishReason::none || (sequence.sink != nullptr && part.wants_logits)) end(sequence, finish);
+}
+
+/// A prompt for another engine leaves its pages as they are: they may be on their way.
+void Engine::end(Sequence& sequence, FinishReason finish) {
+  if (sequence.sink == nullptr) {
+    (void)roster_.remove(sequence.run.request);
+    return;
+  }
+  Sequence gone = roster_.take(sequence.run.request);
+  gone.tokens.resize(finish == FinishReason::failed ? 0 : std::size_t(gone.computed));
+  hand_overs_.keep(gone.run.request, gone.run.model, std::move(gone.kv), std::move(gone.tokens));
 }
 
 TokensProduced Engine::next_token(Sequence& sequence, std::span<float> logits) {
@@ -247,7 +294,7 @@ Tokens Engine::kv_capacity(const ModelId& name) const {
 
 EngineStats Engine::stats(const ModelId& name) const {
   const auto served = models_.find(name);
-  return {roster_.count(name), served == models_.end() ? 0 : served->second.steps};
+  return {roster_.count(name), served == models_.end() ? 0 : served->second.steps, hand_overs_.held(name)};
 }
 
 }  // namespace sangam

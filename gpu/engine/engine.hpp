@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,7 @@ struct StepReport {
 struct EngineStats {
   RosterCount count;
   std::uint64_t steps = 0;
+  Pages handing_over{};  ///< Held for other engines, or for requests that come from them.
 };
 
 /// The tokens of a request depend on its own prompt, sampling and model only: not on who runs beside it, how
@@ -62,10 +65,13 @@ struct EngineStats {
 /// its tokens it came here as `generated`. One thread at a time.
 class Engine {
  public:
-  /// `pool` outlives the engine.
+  /// `pool` outlives the engine. What its prefix cache keeps gives way to all who need pages of the pool.
   Engine(
       EngineOptions options, PagePool& pool,
       PrefixCache::Hash hash = [](std::span<const std::byte> bytes) { return digest_of(bytes); });
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   /// Refused where the name is taken, a page cannot hold one token of it, or weights have left no page.
   Result<void> load(const ModelId& name, LoadedModel loaded);
@@ -74,10 +80,32 @@ class Engine {
 
   /// Refused where it can never run; then nothing is reported for it. The request must not be live.
   Result<void> add(Run run);
-  /// Its pages are free at once, and nothing more is reported. False where it is not live.
+  /// Its pages are free at once, and nothing more is reported; also of one that is being handed over or
+  /// expected. False where it is not live.
   bool cancel(RequestId request);
 
-  [[nodiscard]] bool has_work() const { return !roster_.empty() || !completed_.empty(); }
+  /// As `add`, but ends with the first token, for another engine to go on with. `sink`, which lives until
+  /// `handed_over` or `cancel`, hears of all keys and values but the new token's. They stay where they are
+  /// until then, also when the request has finished or failed. While the prompt is computed it is not
+  /// preempted.
+  Result<void> add_prefill(Run run, KvSink& sink);
+  /// The other engine has it all. False where nothing of it is held.
+  bool handed_over(RequestId request);
+
+  [[nodiscard]] Result<KvTerms> kv_terms(const ModelId& name) const;
+  /// Pages, and a place among the running, for a request whose prompt another engine computes; the caller
+  /// copies into them what that one tells, and must have stopped when they expire or are cancelled. All or
+  /// nothing. Asking again for the same request prolongs it. `exhausted` may pass; other errors will not.
+  Result<std::span<const PageId>> reserve_kv(const KvWish& wish);
+  /// Goes on with a request whose pages hold the keys and values of all its tokens, prompt and generated, but
+  /// the last. Runs at once; otherwise as `add`. When it is refused, its pages stay reserved.
+  Result<void> add_prefilled(Run run);
+  /// Gives back reservations that nobody has used until `now`: whose they were.
+  std::vector<RequestId> expire(Instant now);
+  [[nodiscard]] std::optional<Instant> next_expiry() const { return hand_overs_.next_expiry(); }
+
+  /// That a step could do. Who waits for pages that are being handed over is no work.
+  [[nodiscard]] bool has_work() const { return !completed_.empty() || (!roster_.empty() && !stalled_); }
   /// One model's step. While several have work they share the time as FairTurns promises.
   [[nodiscard]] StepReport step();
   /// How long the last step took. Where nobody tells, models have equal numbers of steps.
@@ -102,10 +130,18 @@ class Engine {
   };
 
   [[nodiscard]] PrefixRealm realm_of(const Run& run, const LoadedModel& loaded) const;
+  /// Refuses what can never run.
+  [[nodiscard]] Result<Sequence> sequence_of(Run run) const;
+  /// Waits from now on, or has all its tokens already.
+  void accept(Sequence sequence);
+  /// After every change of what is held for other engines.
+  void settle();
   void admit(StepReport& report);
   [[nodiscard]] std::vector<ModelId> ready() const;
   [[nodiscard]] std::vector<Part> plan(const ModelId& name, std::int64_t rows_max);
   void compute(Served& served, const std::vector<Part>& parts);
+  [[nodiscard]] static LayerDone teller(const std::vector<Part>& parts);
+  void end(Sequence& sequence, FinishReason finish);
   void advance(const Part& part, std::span<float> logits, StepReport& report);
   [[nodiscard]] TokensProduced next_token(Sequence& sequence, std::span<float> logits);
 
@@ -113,9 +149,11 @@ class Engine {
   PagePool& pool_;
   std::map<ModelId, Served> models_;
   KvPages kv_;
+  KvHandOvers hand_overs_;
   Roster roster_;
   FairTurns turns_;
   std::int64_t last_rows_ = 0;             ///< Of the last step.
+  bool stalled_ = false;                   ///< Everybody waits for pages that are being handed over.
   std::vector<TokensProduced> completed_;  ///< Came with all their tokens; told by the next step.
   std::vector<float> logits_;              ///< (slices that want logits, vocab_size)
 };

@@ -23,11 +23,11 @@ class RowLimit {
   std::int64_t rows_ = kUnmeasured;
 };
 
-/// Start-time fair queueing with equal weights (Goyal, Vin, Cheng: "Start-time Fair Queueing", 1996), a packet
-/// being a step. While two models have work, the times that they get differ by at most the longest step of the
-/// one plus that of the other. With n models at work, one waits between two of its steps for at most n - 1
-/// times (its own last step + the longest step of another); one that has been idle until the others caught up
-/// with it, for at most n - 1 steps. To be idle gives no credit.
+/// Start-time fair queueing with equal weights (Goyal, Vin, Cheng: "Start-time Fair Queueing", 1996), a
+/// packet being a step. While two models have work, the times that they get differ by at most the longest
+/// step of the one plus that of the other. With n models at work, one waits between two of its steps for at
+/// most n - 1 times (its own last step + the longest step of another); one that has been idle until the
+/// others caught up with it, for at most n - 1 steps. To be idle gives no credit.
 class FairTurns {
  public:
   /// `step_max`: what a model should take at most while others wait; 0: no limit.

@@ -23,9 +23,12 @@ Pages KvPages::available_without(std::span<const KvHold* const> leaving) const {
 
 void KvPages::share(KvHold& hold, const PrefixRealm& realm, std::span<const TokenId> tokens) {
   SANGAM_ASSERT(hold.pages.empty() && hold.shared.end == nullptr, hold.pages.size());
-  if (realm.model.empty()) return;
-  hold.shared = prefixes_.open(realm);
-  prefixes_.follow(hold.shared, tokens, hold.pages);
+  enroll(hold, realm);
+  if (hold.shared.end != nullptr) prefixes_.follow(hold.shared, tokens, hold.pages);
+}
+
+void KvPages::enroll(KvHold& hold, const PrefixRealm& realm) {
+  if (!realm.model.empty()) hold.shared = prefixes_.open(realm);
 }
 
 void KvPages::take(KvHold& hold, std::int64_t count) {

@@ -29,6 +29,7 @@ class KvPages {
 
   /// That `take` could have.
   [[nodiscard]] Pages available() const { return pages_.free() + prefixes_.reclaimable(); }
+  [[nodiscard]] bool all_available() const { return available() == total(); }
   /// What weights have left, in use or not.
   [[nodiscard]] Pages total() const { return pages_.free() + prefixes_.held() + own_; }
   /// How many more were available if these let their pages go.
@@ -36,6 +37,8 @@ class KvPages {
 
   /// Fills an empty `hold` with the pages that the cache has of `tokens`.
   void share(KvHold& hold, const PrefixRealm& realm, std::span<const TokenId> tokens);
+  /// The pages of `hold`, all its own, may be published from now on.
+  void enroll(KvHold& hold, const PrefixRealm& realm);
   /// So many must be available.
   void take(KvHold& hold, std::int64_t count);
   /// `computed`: tokens whose keys and values are in the pages. What fills whole pages is shared from now on.

@@ -30,26 +30,41 @@ void Roster::add(Sequence sequence) {
   for (const Sequence* other : by_rank_) sequence.rank.place += in_one_line(*other, sequence) ? 1 : 0;
   const auto [entry, is_new] = sequences_.emplace(request, std::move(sequence));
   SANGAM_ASSERT(is_new, "request added twice", request);
+  running_ += entry->second.running ? 1 : 0;
   by_rank_.push_back(&entry->second);
   sort_by_rank();
 }
 
 bool Roster::remove(RequestId request) {
-  const auto entry = sequences_.find(request);
-  if (entry == sequences_.end()) return false;
-  Sequence& gone = entry->second;
+  if (!contains(request)) return false;
+  Sequence gone = take(request);
   pages_.let_go(gone.kv);
+  return true;
+}
+
+Sequence Roster::take(RequestId request) {
+  const auto entry = sequences_.find(request);
+  SANGAM_ASSERT(entry != sequences_.end(), request);
+  std::erase(by_rank_, &entry->second);
+  Sequence gone = std::move(entry->second);
+  sequences_.erase(entry);
   running_ -= gone.running ? 1 : 0;
   ++changes_;
-  std::erase(by_rank_, &gone);
   for (Sequence* other : by_rank_) {
     if (!in_one_line(*other, gone) || other->rank.place < gone.rank.place) continue;
     --other->rank.place;
     other->rank.since = changes_;
   }
-  sequences_.erase(entry);
   sort_by_rank();
-  return true;
+  return gone;
+}
+
+/// A preempted one that waits comes first: else it might wait for ever.
+bool Roster::could_expect(std::int64_t pages) const {
+  const bool preempted_waits = std::any_of(by_rank_.begin(), by_rank_.end(), [](const Sequence* sequence) {
+    return sequence->admitted && !sequence->running;
+  });
+  return !preempted_waits && running_ < places() && pages + running_ <= pages_.available().count();
 }
 
 void Roster::sort_by_rank() {
@@ -69,7 +84,7 @@ void Roster::admit() {
 
 void Roster::enter(Sequence& sequence) {
   const std::int64_t missing = sequence.pages_for(sequence.length()) - sequence.kv.shared.length;
-  while (running_ == running_max_ || pages_.available().count() < missing) preempt(*last_running());
+  while (running_ >= places() || pages_.available().count() < missing) preempt(last_to_leave());
   sequence.computed = sequence.kv.shared.length * sequence.realm.tokens_per_page;
   pages_.take(sequence.kv, missing);
   sequence.running = true;
@@ -82,31 +97,34 @@ void Roster::enter(Sequence& sequence) {
 }
 
 /// Those that rank before it stay, each with a free page to grow into: else it would soon be thrown out
-/// again.
+/// again. Those with a sink stay too, and need no more pages.
 bool Roster::could_enter(const Sequence& sequence) const {
   std::int64_t staying = 0;
+  std::int64_t growing = 0;
   std::vector<const KvHold*> leaving;
   for (const Sequence* other : by_rank_) {
     if (!other->running) continue;
-    if (other->rank < sequence.rank) {
-      ++staying;
-    } else {
+    if (other->sink == nullptr && sequence.rank < other->rank) {
       leaving.push_back(&other->kv);
+    } else {
+      ++staying;
+      growing += other->sink == nullptr ? 1 : 0;
     }
   }
   const std::int64_t missing = sequence.pages_for(sequence.length()) - sequence.kv.shared.length;
-  return staying < running_max_ && missing + staying <= pages_.available_without(leaving).count();
+  return staying < places() && missing + growing <= pages_.available_without(leaving).count();
 }
 
 const Sequence* Roster::hopeless() const {
-  return running_ == 0 && !by_rank_.empty() ? by_rank_.front() : nullptr;
+  return running_ == 0 && pages_.all_available() && kept_free_ == 0 && !by_rank_.empty() ? by_rank_.front()
+                                                                                         : nullptr;
 }
 
 bool Roster::grow(Sequence& sequence, std::int64_t length) {
   SANGAM_ASSERT(sequence.running, sequence.run.request);
   const std::int64_t more = sequence.pages_for(length) - std::int64_t(sequence.kv.pages.size());
   while (pages_.available().count() < more) {
-    Sequence& victim = *last_running();
+    Sequence& victim = last_to_leave();
     preempt(victim);
     if (&victim == &sequence) return false;
   }
@@ -145,11 +163,12 @@ RosterCount Roster::count(const ModelId& model) const {
   return count;
 }
 
-Sequence* Roster::last_running() {
-  const auto last = std::find_if(by_rank_.rbegin(), by_rank_.rend(),
-                                 [](const Sequence* sequence) { return sequence->running; });
+Sequence& Roster::last_to_leave() {
+  const auto last = std::find_if(by_rank_.rbegin(), by_rank_.rend(), [](const Sequence* sequence) {
+    return sequence->running && sequence->sink == nullptr;
+  });
   SANGAM_ASSERT(last != by_rank_.rend(), running_, pages_.available());
-  return *last;
+  return **last;
 }
 
 void Roster::preempt(Sequence& sequence) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/engine/kv_hand_over.hpp"
 #include "gpu/engine/kv_pages.hpp"
 #include "gpu/engine/sampling.hpp"
 #include "gpu/model/model.hpp"
@@ -53,6 +54,8 @@ struct Sequence {
   std::int64_t cached = 0;    ///< Of the prompt, that were there when it ran for the first time.
   bool running = false;
   bool admitted = false;   ///< Once.
+  KvSink* sink = nullptr;  ///< Of a prompt for another engine: nobody takes its pages away meanwhile.
+  std::int64_t told = 0;   ///< Positions of which the sink has heard.
   bool prefilled = false;  ///< Once: what is computed again after a preemption is no prefill.
 
   [[nodiscard]] std::int64_t length() const { return std::int64_t(tokens.size()); }

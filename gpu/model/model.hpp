@@ -30,6 +30,9 @@ struct SequenceSlice {
 /// Finds a weight by its HF tensor name ("model.layers.0.mlp.up_proj.weight"); the bytes outlive the model.
 using SlotLookup = std::function<Result<TensorView>(std::string_view name)>;
 
+/// Told in the middle of a step: this layer's keys and values of all its rows are in the pages.
+using LayerDone = std::function<void(std::int64_t layer)>;
+
 /// The result of a row depends on its own sequence only: not on batch, chunking, page numbers or threads.
 class Model {
  public:
@@ -44,7 +47,14 @@ class Model {
   /// How many positions one page of `page_bytes` holds; at least 1 or the model cannot use such pages.
   [[nodiscard]] virtual std::int64_t tokens_per_page(std::size_t page_bytes) const = 0;
   /// Runs one step. `logits`: (slices that want logits, vocab_size), fp32, in the order of the slices.
-  virtual void forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits) = 0;
+  virtual void forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits,
+                       const LayerDone& layer_done = {}) = 0;
 };
+
+/// How the model divides pages of this size.
+[[nodiscard]] inline KvLayout kv_layout(const Model& model, std::size_t page_bytes) {
+  const ModelConfig& c = model.config();
+  return {c.layers, c.kv_heads, c.head_dim, model.tokens_per_page(page_bytes)};
+}
 
 }  // namespace sangam

@@ -66,7 +66,8 @@ class Transformer final : public Model {
   [[nodiscard]] std::int64_t tokens_per_page(std::size_t page_bytes) const override {
     return std::int64_t(page_bytes / kv_bytes_per_token());
   }
-  void forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits) override;
+  void forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits,
+               const LayerDone& layer_done) override;
 
  private:
   [[nodiscard]] KvLayout layout(std::int64_t tokens_per_page) const {
@@ -93,7 +94,8 @@ class Transformer final : public Model {
   std::vector<KvRows> sequences_;
 };
 
-void Transformer::forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits) {
+void Transformer::forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits,
+                          const LayerDone& layer_done) {
   begin(slices);
   KvLayer kv{arena, layout(tokens_per_page(arena.page_bytes)), 0, sequences_};
   SANGAM_ASSERT(kv.layout.tokens_per_page > 0, arena.page_bytes, kv_bytes_per_token());
@@ -101,6 +103,7 @@ void Transformer::forward(std::span<const SequenceSlice> slices, PageArena arena
   for (const LayerWeights& layer : weights_.layers) {
     project_heads(layer);
     ops_.store_kv(kv, space_.k, space_.v);
+    if (layer_done) layer_done(kv.layer);
     if (&layer == &weights_.layers.back()) {
       keep_last_rows(slices);
       kv.sequences = sequences_;

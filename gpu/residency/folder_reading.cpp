@@ -33,6 +33,18 @@ bool FolderReading::advance(Bytes most) {
   return next == tensors.end();
 }
 
+std::string note_of(const Blueprint& blueprint) {
+  return blueprint.weights_digest + "/" + blueprint.stamp;
+}
+
+NamedWeights weights_noted(const std::string& note) {
+  const std::size_t slash = std::min(note.find('/'), note.size());
+  NamedWeights weights;
+  weights.weights_digest = note.substr(0, slash);
+  weights.stamp = note.substr(std::min(slash + 1, note.size()));
+  return weights;
+}
+
 Result<std::string> stamp_of(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   auto config = digest_of_file(folder / "config.json");

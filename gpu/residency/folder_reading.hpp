@@ -31,6 +31,10 @@ struct NamedWeights {
   std::string stamp;           ///< Of the folder then.
 };
 
+/// All but the slots, as text and back.
+[[nodiscard]] std::string note_of(const Blueprint& blueprint);
+[[nodiscard]] NamedWeights weights_noted(const std::string& note);
+
 /// Names, sizes and times of change of a folder's weights, and what its config.json says: equal as long as nobody
 /// has touched them.
 [[nodiscard]] Result<std::string> stamp_of(const std::filesystem::path& folder);

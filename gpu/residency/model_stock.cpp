@@ -16,24 +16,53 @@ void ModelStock::add(const ModelId& model, std::filesystem::path folder) {
   entries_[model].folder = std::move(folder);
 }
 
-Result<void> ModelStock::begin(const ModelId& model, Residency target) {
+void ModelStock::adopt(const ModelId& model, SlotTable table, NamedWeights weights) {
+  for (const auto& [name, slot] : table.slots()) weights.slots[name] = slot.segment->digest();
+  entries_.at(model).adopted.emplace(std::move(table), std::move(weights));
+}
+
+/// Opens it for reading, and names its tensors where somebody has read it before.
+Result<void> ModelStock::open_folder(Entry& entry) {
+  auto reading = FolderReading::open(entry.folder);
+  if (!reading) return reading.error();
+  entry.reading = std::move(*reading);
+  std::vector<NamedWeights> named;
+  if (entry.adopted) named.push_back(entry.adopted->second);
+  for (const auto& peer : going_->peers) {
+    if (auto weights = peer->weights(going_->model)) named.push_back(std::move(*weights));
+  }
+  for (const NamedWeights& weights : named) {
+    auto blueprint = entry.reading->blueprint(weights);
+    if (!blueprint) continue;  // Of another state of the folder: it is read.
+    entry.blueprint = std::move(*blueprint);
+    measured_.clear();
+    return {};
+  }
+  entry.adopted.reset();
+  return {};
+}
+
+Result<void> ModelStock::begin(const ModelId& model, Residency target, Peers peers) {
   Entry& entry = entries_.at(model);
   SANGAM_ASSERT(!going_ && entry.residency != target, model);
-  Going going;
-  going.model = model;
-  going.target = target;
+  going_.emplace();
+  going_->model = model;
+  going_->target = target;
+  going_->peers = std::move(peers);
   if (target == Residency::cold) {
-    going.stage = Stage::ready;
+    going_->stage = Stage::ready;
   } else if (entry.residency == Residency::active) {
-    going.stage = entry.host.empty() ? Stage::keep : Stage::ready;
-  } else if (entry.residency == Residency::warm || (entry.reading && entry.blueprint)) {
-    going.stage = target == Residency::active ? Stage::reserve : Stage::keep;
+    going_->stage = entry.host.empty() ? Stage::keep : Stage::ready;
   } else {
-    auto reading = FolderReading::open(entry.folder);
-    if (!reading) return reading.error();
-    entry.reading = std::move(*reading);
+    if (entry.residency == Residency::cold && !(entry.reading && entry.blueprint)) {
+      if (auto opened = open_folder(entry); !opened) {
+        abandon();
+        return opened;
+      }
+    }
+    if (entry.blueprint) going_->stage = target == Residency::active ? Stage::reserve : Stage::keep;
+    if (entry.adopted && target == Residency::active) going_->stage = Stage::ready;
   }
-  going_ = std::move(going);
   if (going_->stage != Stage::reserve) return {};
   auto reserved = reserve();
   if (!reserved) abandon();
@@ -95,7 +124,13 @@ Result<void> ModelStock::read(Bytes most) {
 std::vector<WantedSlot> ModelStock::with_sources(const Entry& entry) const {
   std::vector<WantedSlot> slots = entry.blueprint->slots;
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    slots[i].source = entry.host.empty() ? entry.reading->source(slots[i].name) : entry.host[i]->bytes();
+    if (!entry.host.empty()) {
+      slots[i].source = entry.host[i]->bytes();
+      continue;
+    }
+    for (std::size_t turn = 0; turn < going_->peers.size() && slots[i].source.empty(); ++turn)
+      slots[i].source = going_->peers[(i + turn) % going_->peers.size()]->find(slots[i].digest);
+    if (slots[i].source.empty()) slots[i].source = entry.reading->source(slots[i].name);
   }
   return slots;
 }
@@ -112,17 +147,26 @@ Result<void> ModelStock::copy(Bytes most) {
   SegmentLoad& load = *going_->load;
   const Bytes before = load.copied();
   if (!load.complete()) {
-    if (auto copied = load.copy(most); !copied) return copied;
+    if (auto copied = load.copy(most); !copied) return without_peers(copied.error());
   }
   moved_ += load.copied() - before;
   if (load.complete()) going_->stage = Stage::ready;
   return {};
 }
 
+/// A peer may have let go what was being copied from it; storage has it still.
+Result<void> ModelStock::without_peers(Error error) {
+  if (going_->peers.empty() || error.code != ErrorCode::corrupt) return error;
+  going_->peers.clear();
+  going_->load.reset();
+  going_->stage = Stage::reserve;
+  return {};
+}
+
 /// Of a slot of a model that is active, or else is being read.
 std::span<const std::byte> ModelStock::source_of(const Entry& entry, std::size_t slot) const {
-  if (entry.residency == Residency::active) return entry.device[slot]->bytes();
-  return entry.reading->source(entry.blueprint->slots[slot].name);
+  const std::string& name = entry.blueprint->slots[slot].name;
+  return entry.table ? entry.table->slots().at(name).view.bytes : entry.reading->source(name);
 }
 
 Result<void> ModelStock::keep(Bytes most) {
@@ -179,20 +223,35 @@ Result<void> ModelStock::keep_next(const WantedSlot& slot) {
 
 Result<void> ModelStock::make_ready() {
   Entry& entry = entries_.at(going_->model);
-  if (entry.residency == Residency::active) return parts_.engine.unload(going_->model);
+  if (entry.residency == Residency::active) {
+    // Nobody is to find what may be overwritten.
+    if (auto told = publish(going_->model, nullptr); !told) return told;
+    return parts_.engine.unload(going_->model);
+  }
   if (going_->target != Residency::active) return {};
-  SlotTable table = parts_.segments.commit(std::move(*going_->load));
+  SlotTable table = going_->load ? parts_.segments.commit(std::move(*going_->load)) : entry.adopted->first;
   auto model = Model::create(entry.blueprint->config, table.lookup(), parts_.ops);
   if (!model) return model.error();
-  std::vector<std::shared_ptr<const Segment>> device;
-  for (const WantedSlot& slot : entry.blueprint->slots) device.push_back(table.slots().at(slot.name).segment);
+  if (auto told = publish(going_->model, &table); !told) return told;
   Model* ready = model->get();
-  auto loaded =
-      parts_.engine.load(going_->model, {std::move(table), std::move(*model), entry.blueprint->kv_name});
+  auto loaded = parts_.engine.load(going_->model, {table, std::move(*model), entry.blueprint->kv_name});
   if (!loaded) return loaded;
-  entry.device = std::move(device);
+  entry.table = std::move(table);
   entry.model = ready;
   return {};
+}
+
+/// Tells whoever comes after this process what is active, with this change.
+Result<void> ModelStock::publish(const ModelId& changed, const SlotTable* table) {
+  if (parts_.kept == nullptr) return {};
+  std::map<ModelId, const SlotTable*> tables;
+  for (const auto& [model, entry] : entries_) {
+    if (model != changed && entry.table) tables[model] = &*entry.table;
+  }
+  if (table != nullptr) tables[changed] = table;
+  ManifestRecord record = record_of(tables);
+  for (const auto& [model, named] : tables) record.notes[model] = note_of(*entries_.at(model).blueprint);
+  return parts_.kept->write(record);
 }
 
 void ModelStock::arrive() {
@@ -201,7 +260,8 @@ void ModelStock::arrive() {
     entry.host = std::move(going_->kept);
     note_host_copy(entry);
   }
-  if (entry.residency == Residency::active) entry.device.clear();
+  if (entry.residency == Residency::active) entry.table.reset();
+  if (going_->target == Residency::active) entry.adopted.reset();
   entry.residency = going_->target;
   if (entry.residency == Residency::active) {
     entry.uses += 1.0;

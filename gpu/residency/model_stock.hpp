@@ -14,6 +14,7 @@
 #include "gpu/engine/engine.hpp"
 #include "gpu/residency/folder_reading.hpp"
 #include "gpu/residency/host_segments.hpp"
+#include "gpu/residency/kept_memory.hpp"
 #include "messages/vocabulary/lifecycle.hpp"
 
 namespace sangam {
@@ -41,14 +42,22 @@ class ModelStock {
     SegmentStore& segments;
     Engine& engine;
     Ops& ops;
+    KeptMemory* kept = nullptr;  ///< Told what is active, before that is relied on. Null: nobody is.
   };
   ModelStock(Parts parts, Bytes host_max);
 
   /// Cold from now on.
   void add(const ModelId& model, std::filesystem::path folder);
 
-  /// The model is known, not there yet, and none is under way. A model that leaves has no live request.
-  Result<void> begin(const ModelId& model, Residency target);
+  /// Weights that a former process has left, proven: the model becomes active without a copy.
+  void adopt(const ModelId& model, SlotTable table, NamedWeights weights);
+  [[nodiscard]] bool is_adopted(const ModelId& model) const { return entries_.at(model).adopted.has_value(); }
+
+  using Peers = std::vector<std::shared_ptr<const PeerWeights>>;
+
+  /// The model is known, not there yet, and none is under way. A model that leaves has no live request. Without a
+  /// copy in host memory, weights come from `peers`, by turns, as far as they have them, else from storage.
+  Result<void> begin(const ModelId& model, Residency target, Peers peers = {});
   /// Moves about `most` bytes. True when the target is reached. After an error the move is over.
   Result<bool> advance(Bytes most);
   void abandon();
@@ -80,8 +89,9 @@ class ModelStock {
     std::optional<Blueprint> blueprint;
     /// While it is read, and after that if there was no room: the next try need not read it again.
     std::optional<FolderReading> reading;
-    std::vector<std::shared_ptr<const Segment>> device;  ///< One a slot, while active;
-    Model* model = nullptr;                              ///< and what computes with them, the engine's.
+    std::optional<SlotTable> table;  ///< While active;
+    Model* model = nullptr;          ///< and what computes with it, the engine's.
+    std::optional<std::pair<SlotTable, NamedWeights>> adopted;
     HostCopy host;                                       ///< Empty: none.
     double uses = 0.0;
     double priority = 0.0;  ///< Of the host copy.
@@ -91,6 +101,7 @@ class ModelStock {
     ModelId model;
     Residency target = Residency::active;
     Stage stage = Stage::read;
+    Peers peers;
     std::optional<SegmentLoad> load;
     HostCopy kept;
     std::size_t offset = 0;  ///< How much of the last one of `kept` is there.
@@ -100,9 +111,12 @@ class ModelStock {
   Result<void> read(Bytes most);
   Result<void> reserve();
   Result<void> copy(Bytes most);
+  Result<void> without_peers(Error error);
   Result<void> keep(Bytes most);
   Result<void> keep_next(const WantedSlot& slot);
   Result<void> make_ready();
+  Result<void> publish(const ModelId& changed, const SlotTable* table);
+  Result<void> open_folder(Entry& entry);
   void arrive();
 
   [[nodiscard]] std::span<const std::byte> source_of(const Entry& entry, std::size_t slot) const;

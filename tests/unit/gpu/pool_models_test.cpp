@@ -1,6 +1,7 @@
 // The engine with the models that ship: real weights, real kernels, the same bits on every way.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <map>
 #include <set>
 #include <string>
@@ -58,6 +59,23 @@ struct Bench {
   std::unique_ptr<PagePool> pool = PagePool::create({Bytes{32 << 20}, Bytes{16384}}).value();
   SegmentStore segments{*pool};
   Engine engine;
+};
+
+/// Copies to another device what it hears of.
+struct Courier final : KvSink {
+  Courier(KvLayout layout_, PageArena from_, PageArena to_, std::vector<PageId> pages_)
+      : layout(layout_), from(from_), to(to_), pages(std::move(pages_)) {}
+
+  void layer_done(const KvPart& part) override {
+    for (const KvPiece& piece : kv_pieces(layout, part.layer, part.first, part.count))
+      std::memcpy(to.at(pages[piece.page]) + piece.offset, from.at(part.pages[piece.page]) + piece.offset,
+                  piece.bytes);
+  }
+
+  KvLayout layout;
+  PageArena from;
+  PageArena to;
+  std::vector<PageId> pages;
 };
 
 Run ask(std::uint64_t number, const ModelId& model, const std::string& text) {
@@ -167,6 +185,40 @@ TEST_CASE("real models give the same bits alone, in a batch, in any chunks, pree
       CHECK(told[run.request] == whole);
     }
   }
+}
+
+TEST_CASE("real models give the same bits when another worker computes the prompt, layer by layer") {
+  const std::vector<ModelId> models{ModelId("A-arith"), ModelId("C-string")};
+  const std::vector<Run> runs = mixed_runs(models);
+  Bench prefill({.running_max = 32, .step_tokens = Tokens{30}}, 400, models);
+  Bench decode({.running_max = 32, .step_tokens = Tokens{30}}, 400, models);
+  std::map<RequestId, Courier> couriers;
+  for (const Run& run : runs) {
+    const KvTerms terms = prefill.engine.kv_terms(run.model).value();
+    const auto pages = decode.engine.reserve_kv(
+        {run.request, run.model, Tokens(std::int64_t(run.prompt.size())), terms, Instant{} + Seconds{9}});
+    Courier courier{terms.layout,
+                    prefill.pool->arena(),
+                    decode.pool->arena(),
+                    {pages.value().begin(), pages.value().end()}};
+    REQUIRE(prefill.engine.add_prefill(run, couriers.emplace(run.request, std::move(courier)).first->second));
+  }
+  auto told = prefill.run_all({});
+  std::vector<Run> rest = runs;
+  for (Run& run : rest) {
+    REQUIRE(told[run.request].tokens.size() == 1);
+    run.generated = told[run.request].tokens;
+    REQUIRE(decode.engine.add_prefilled(run));
+    REQUIRE(prefill.engine.handed_over(run.request));
+  }
+  for (const auto& [request, more] : decode.run_all({})) {
+    Bench::Told& all = told[request];
+    all.tokens.insert(all.tokens.end(), more.tokens.begin(), more.tokens.end());
+    all.logprobs.insert(all.logprobs.end(), more.logprobs.begin(), more.logprobs.end());
+    all.finish = more.finish;
+  }
+  Bench one_place({.running_max = 1}, 100, models);
+  CHECK(told == one_place.run_all(runs));
 }
 
 TEST_CASE("models that have tensors in common keep them once, and the pool is empty after the last") {

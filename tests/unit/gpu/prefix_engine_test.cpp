@@ -193,6 +193,15 @@ TEST_CASE("weights can have what is kept, and never what is in use") {
   CHECK(bench.pool().pages().free() == Pages{8});
 }
 
+TEST_CASE("the pool takes what is kept when weights need it") {
+  ScriptedEngine bench({}, 8);
+  bench.load(kModel, kLong, kWeights);
+  (void)run_one(bench, request(1, 520, 5));
+  CHECK(kept(bench) == Pages{2});
+  CHECK(bench.pool().reserve_weights(Pages{7}));
+  CHECK(kept(bench) == Pages{1});
+}
+
 TEST_CASE("a preempted request goes on from the pages that are still there") {
   ScriptedEngine bench({.running_max = 1});
   bench.load(kModel, kLong, kWeights);

@@ -23,7 +23,8 @@ struct ScriptedStep {
 class ScriptedModel final : public Model {
  public:
   struct Script {
-    std::size_t bytes_per_token = 16;  ///< At least 16.
+    std::size_t bytes_per_token = 16;  ///< At least 16 a layer.
+    std::int64_t layers = 1;
     std::int64_t vocab_size = 50;
     std::int64_t context = 200;
     std::uint64_t salt = 0;             ///< Another salt is another model.
@@ -34,6 +35,9 @@ class ScriptedModel final : public Model {
       : script_(script), steps_(steps) {
     config_.vocab_size = script.vocab_size;
     config_.context = script.context;
+    config_.layers = script.layers;
+    config_.kv_heads = 1;
+    config_.head_dim = std::int64_t(script.bytes_per_token) / script.layers / 4;
   }
 
   const ModelConfig& config() const override { return config_; }
@@ -42,14 +46,18 @@ class ScriptedModel final : public Model {
     return std::int64_t(page_bytes / script_.bytes_per_token);
   }
 
-  void forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits) override {
+  void forward(std::span<const SequenceSlice> slices, PageArena arena, std::span<float> logits,
+               const LayerDone& layer_done) override {
     ScriptedStep step;
     step.salt = script_.salt;
     for (const SequenceSlice& slice : slices) {
-      write(slice, arena);
       step.rows += std::int64_t(slice.tokens.size());
       step.sequences += 1;
       step.rows_of.push_back(std::int64_t(slice.tokens.size()));
+    }
+    for (std::int64_t layer = 0; layer < script_.layers; ++layer) {
+      for (const SequenceSlice& slice : slices) write(slice, arena, layer);
+      if (layer_done) layer_done(layer);
     }
     std::size_t row = 0;
     for (const SequenceSlice& slice : slices) {
@@ -61,33 +69,39 @@ class ScriptedModel final : public Model {
   }
 
  private:
-  struct Entry {
-    std::uint64_t token;
-    std::uint64_t position;
-  };
-
-  std::byte* entry(const SequenceSlice& slice, PageArena arena, std::int64_t position) const {
+  /// Eight bytes where the key of a position lies, or its value.
+  std::byte* place(const SequenceSlice& slice, PageArena arena, std::int64_t position,
+                   std::int64_t offset) const {
     const std::int64_t per_page = tokens_per_page(arena.page_bytes);
-    const PageId page = slice.pages[std::size_t(position / per_page)];
-    return arena.base + std::size_t(page) * arena.page_bytes +
-           std::size_t(position % per_page) * script_.bytes_per_token;
+    const std::int64_t element = offset + position % per_page * config_.head_dim;
+    return arena.at(slice.pages[std::size_t(position / per_page)]) +
+           std::size_t(element) * sizeof(std::uint16_t);
   }
 
-  void write(const SequenceSlice& slice, PageArena arena) const {
+  void write(const SequenceSlice& slice, PageArena arena, std::int64_t layer) const {
+    const KvLayout layout = kv_layout(*this, arena.page_bytes);
     for (std::size_t i = 0; i < slice.tokens.size(); ++i) {
-      const std::int64_t position = slice.position + std::int64_t(i);
-      const Entry written{slice.tokens[i] + script_.salt, std::uint64_t(position)};
-      std::memcpy(entry(slice, arena, position), &written, sizeof written);
+      const std::uint64_t position = std::uint64_t(slice.position) + i;
+      const std::uint64_t token = slice.tokens[i] + script_.salt + (std::uint64_t(layer) << 40);
+      std::memcpy(place(slice, arena, std::int64_t(position), layout.key_offset(layer, 0)), &token,
+                  sizeof token);
+      std::memcpy(place(slice, arena, std::int64_t(position), layout.value_offset(layer, 0)), &position,
+                  sizeof position);
     }
   }
 
   void fill(const SequenceSlice& slice, PageArena arena, std::span<float> logits) const {
+    const KvLayout layout = kv_layout(*this, arena.page_bytes);
     const std::int64_t length = slice.position + std::int64_t(slice.tokens.size());
     std::uint64_t state = script_.salt;
-    for (std::int64_t position = 0; position < length; ++position) {
-      Entry read{};
-      std::memcpy(&read, entry(slice, arena, position), sizeof read);
-      state = mixed(state ^ read.token ^ (read.position << 32));
+    for (std::int64_t layer = 0; layer < script_.layers; ++layer) {
+      for (std::int64_t position = 0; position < length; ++position) {
+        std::uint64_t key = 0;
+        std::uint64_t value = 0;
+        std::memcpy(&key, place(slice, arena, position, layout.key_offset(layer, 0)), sizeof key);
+        std::memcpy(&value, place(slice, arena, position, layout.value_offset(layer, 0)), sizeof value);
+        state = mixed(state ^ key ^ (value << 32));
+      }
     }
     for (float& logit : logits) {
       state = mixed(state);

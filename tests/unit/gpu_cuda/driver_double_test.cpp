@@ -28,7 +28,8 @@ struct Watched {
     CUcontext context = nullptr;
     asked.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     asked.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    asked.location = wish.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    asked.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    wish.location = asked.location;
     wish.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     REQUIRE(cuda.init(0) == CUDA_SUCCESS);
     REQUIRE(cuda.primary_ctx_retain(&context, 0) == CUDA_SUCCESS);

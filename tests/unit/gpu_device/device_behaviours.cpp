@@ -110,7 +110,7 @@ int write_all(Device& device, const PageSpan& span) {
 
 /// Tells the starter that the import stands, and waits until the starter has done its part.
 int read_later(int socket, Device& device, const PageSpan& span) {
-  if (!send_part(socket, {HandOverVerb::done, "", 0, 0, {}}, Waiting::allowed)) return kRefused;
+  if (!send_part(socket, {.verb = HandOverVerb::done}, Waiting::allowed)) return kRefused;
   if (!receive_part(socket, Waiting::allowed)) return kRefused;
   return holds_scattered(device, span) ? 0 : kWrongBytes;
 }
@@ -260,7 +260,7 @@ TEST_CASE("imported pages stay when the device that shared them has ended") {
   const auto next = made(5);  // Takes what the first has given back.
   const std::vector<std::byte> zeros(next->arena().page_bytes);
   for (std::uint32_t page = 0; page < 5; ++page) write_to(*next, page_of(*next, page), zeros);
-  REQUIRE(send_part(peer.socket(), {HandOverVerb::done, "", 0, 0, {}}, Waiting::allowed));
+  REQUIRE(send_part(peer.socket(), {.verb = HandOverVerb::done}, Waiting::allowed));
   CHECK(peer.end() == 0);
 }
 
