@@ -78,7 +78,8 @@ json::array texts(const std::vector<std::string>& names) {
 
 std::string command_body(const std::string& verb, const CtlOptions& options) {
   json::object body{{"models", texts(options.models)}, {"workers", texts(options.workers)}};
-  if (verb == "load" || verb == "wake") {
+  if (verb == "fork") body["sources"] = texts(options.sources);
+  if (verb == "load" || verb == "wake" || verb == "fork") {
     body["pin"] = options.pin;
   } else {
     body["drain_for_ms"] = options.drain_for.count();

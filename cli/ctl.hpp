@@ -15,6 +15,7 @@ struct CtlOptions {
   bool json = false;
   std::vector<std::string> models;  ///< Empty: every model.
   std::vector<std::string> workers;
+  std::vector<std::string> sources;
   Millis drain_for{30'000};
   std::string at_deadline = "stay";
   bool pin = false;
@@ -24,7 +25,7 @@ struct CtlOptions {
 [[nodiscard]] Result<void> ctl_models(const CtlOptions& options);
 /// Prints what the workers' memory is used for.
 [[nodiscard]] Result<void> ctl_memory(const CtlOptions& options);
-/// `verb`: load, wake, sleep, unload or drain. Returns when it is done; prints how each step went.
+/// `verb`: load, wake, fork, sleep, unload or drain. Returns when it is done; prints how each step went.
 [[nodiscard]] Result<void> ctl_command(const std::string& verb, const CtlOptions& options);
 
 }  // namespace sangam

@@ -11,6 +11,7 @@
 #include "cli/children.hpp"
 #include "cli/ctl.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/holder.hpp"
 #include "cli/mesh_config.hpp"
 #include "cli/process.hpp"
 #include "cli/signals.hpp"
@@ -85,6 +86,10 @@ Result<void> add_local_nodes(MeshConfig& config, const fs::path& folder) {
   return {};
 }
 
+std::string holder_socket(const fs::path& sockets) {
+  return (sockets / "holder.sock").string();
+}
+
 Result<MeshConfig> configuration(const ServeOptions& options) {
   const fs::path pool = options.models.empty() ? shipped_pool() : fs::path(options.models);
   auto config = options.config.empty() ? default_mesh_config(pool) : read_mesh_config(options.config, pool);
@@ -97,6 +102,9 @@ Result<MeshConfig> configuration(const ServeOptions& options) {
   config->gateway.version = kVersion;
   if (options.sockets.empty()) return config;
   if (auto added = add_local_nodes(*config, options.sockets); !added) return added.error();
+  for (auto& worker : config->workers) {
+    if (worker.holder.empty()) worker.holder = holder_socket(options.sockets);
+  }
   return config;
 }
 
@@ -150,6 +158,9 @@ int serve_in_processes(const MeshConfig& config, const ServeOptions& options) {
     auto& arguments = children.back().arguments;
     arguments.insert(arguments.end(), shared.begin(), shared.end());
   }
+  // It lives as long as the workers' supervisor: they die and come back below it.
+  const auto holder = Holder::start(holder_socket(sockets));
+  if (!holder) return fail(holder.error(), kExitState);
   return run_children(children);
 }
 
@@ -162,9 +173,21 @@ int up(const ServeOptions& options) {
   return serve(whole, roles_of(whole), whole.state / "mesh");
 }
 
+/// Keeps workers' memory until SIGINT or SIGTERM.
+int hold(const ServeOptions& options) {
+  if (options.sockets.empty())
+    return fail(make_error(ErrorCode::invalid_input, "the holder needs --sockets, the folder where workers look for it"));
+  if (auto made = make_folder(options.sockets); !made) return fail(made.error());
+  const auto holder = Holder::start(holder_socket(options.sockets));
+  if (!holder) return fail(holder.error(), kExitState);
+  for (std::optional<int> signal; signal != SIGINT && signal != SIGTERM;) signal = wait_for_signal(Seconds(3600));
+  return kExitOk;
+}
+
 int run(const ServeOptions& options) {
   const auto config = configuration(options);
   if (!config) return fail(config.error());
+  if (options.roles == std::vector<std::string>{"holder"}) return hold(options);
   const auto known = roles_of(*config);
   for (const auto& role : options.roles) {
     if (std::find(known.begin(), known.end(), role) != known.end()) continue;
@@ -177,11 +200,12 @@ int run(const ServeOptions& options) {
   return serve(*config, options.roles, config->state / folder);
 }
 
-constexpr std::array<std::pair<const char*, const char*>, 7> kCtlVerbs{{
+constexpr std::array<std::pair<const char*, const char*>, 8> kCtlVerbs{{
     {"models", "What each worker holds of each model"},
     {"memory", "What each worker's memory is used for"},
     {"load", "Read models into host memory"},
     {"wake", "Make models active"},
+    {"fork", "Make models active on one more worker, with the weights of one that has them"},
     {"sleep", "Let live requests end, and keep the weights in host memory only"},
     {"unload", "Let live requests end, and forget the weights"},
     {"drain", "As sleep; use it with --at-deadline to get live requests out of the way"},
@@ -196,7 +220,9 @@ CLI::App* add_ctl_command(CLI::App& group, const std::string& verb, const std::s
   command->add_option("models", options.models, "Which models; none: all")->type_name("MODEL...");
   command->add_option("--worker", options.workers, "On which workers; none: where they are, or where it is best")
       ->type_name("WORKER");
-  if (verb == "load" || verb == "wake") {
+  if (verb == "fork")
+    command->add_option("--from", options.sources, "Whose weights; none: whoever has them")->type_name("WORKER");
+  if (verb == "load" || verb == "wake" || verb == "fork") {
     command->add_flag("--pin", options.pin, "Keep them there, whatever else wants room");
     return command;
   }
@@ -240,7 +266,7 @@ int main(int argc, char** argv) {
 
   auto* run_command = app.add_subcommand("run", "Host some actors of a mesh in this process");
   add_serve_options(*run_command, serving);
-  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, worker/NAME")->required()->type_name("ROLE...");
+  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
   run_command->add_option("--sockets", serving.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
 
   AskOptions asking;

@@ -217,6 +217,7 @@ class Reader {
     table.read("page", worker.page_bytes);
     table.read("preload", worker.preload);
     table.read("host_memory", worker.host_bytes);
+    table.read("holder", worker.holder);
     table.read("running_max", worker.running_max);
     table.read("waiting_max", worker.waiting_max);
     std::int64_t threads = worker.threads;

@@ -120,12 +120,12 @@ Order LifecycleCore::order_for(const Command& command, const SiteKey& key, Insta
   order.drain_for = command.drain_for;
   order.at_deadline = command.at_deadline;
   if (order.target == Residency::active) order.may_evict = evictable(key.second, key.first, now);
-  if (command.verb == CommandVerb::fork) order.sources = sources_for(command, key);
+  if (order.target == Residency::active)
+    order.sources = command.sources.empty() ? active_elsewhere(key) : command.sources;
   return order;
 }
 
-std::vector<ActorName> LifecycleCore::sources_for(const Command& command, const SiteKey& key) const {
-  if (!command.sources.empty()) return command.sources;
+std::vector<ActorName> LifecycleCore::active_elsewhere(const SiteKey& key) const {
   std::vector<ActorName> sources;
   for (const auto& [other, site] : sites_) {
     const bool has_it = site.state.residency == Residency::active;

@@ -41,6 +41,7 @@ void LifecycleCore::serve(const ModelId& model, const Demand& demand, Instant no
     Order order;
     order.target = Residency::active;
     order.may_evict = offer;
+    order.sources = active_elsewhere(key);
     give(key, std::move(order), Purpose::demand, 0, out);
   } else if (now >= demand.since + options_.patience) {
     make_room(*site, now, out);

@@ -83,7 +83,7 @@ class LifecycleCore {
   [[nodiscard]] std::vector<SiteKey> sites_to_raise(const Command& command) const;
   [[nodiscard]] Order order_for(const Command& command, const SiteKey& key, Instant now) const;
   void end_wish(std::uint64_t id, Outbox& out);
-  [[nodiscard]] std::vector<ActorName> sources_for(const Command& command, const SiteKey& key) const;
+  [[nodiscard]] std::vector<ActorName> active_elsewhere(const SiteKey& key) const;
 
   // Orders (lifecycle_core.cpp).
   void give(const SiteKey& key, Order order, Purpose purpose, std::uint64_t wish, Outbox& out);

@@ -162,7 +162,7 @@ class EngineRunner final : public Runner {
   ModelStock::Peers peers(const std::vector<ActorName>& workers) const {
     ModelStock::Peers peers;
     for (const ActorName& worker : workers) {
-      auto peer = PeerWeights::open(options_.keeper, worker.text(), {options_.pool_bytes, options_.page_bytes});
+      auto peer = PeerWeights::open(options_.holder, worker.text(), {options_.pool_bytes, options_.page_bytes});
       if (peer) peers.push_back(std::move(*peer));
     }
     return peers;
@@ -220,7 +220,7 @@ Result<std::unique_ptr<Runner>> make_engine_runner(const WorkerOptions& options)
   if (!isa) return isa.error();
   auto ops = make_cpu_ops({*isa, options.threads});
   if (!ops) return ops.error();
-  auto kept = KeptMemory::open({options.keeper, options.name.text(), {options.pool_bytes, options.page_bytes}});
+  auto kept = KeptMemory::open({options.holder, options.name.text(), {options.pool_bytes, options.page_bytes}});
   if (!kept) return kept.error();
   return std::unique_ptr<Runner>(new EngineRunner(options, std::move(*ops), std::move(*kept)));
 }

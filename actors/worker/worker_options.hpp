@@ -25,7 +25,7 @@ struct WorkerOptions {
   std::string isa = "best";        ///< "best", "avx512", "avx2" or "portable".
   bool preload = true;             ///< Its models are made active at the start, in their order, as far as they fit.
   Bytes host_bytes{std::int64_t{1} << 30};  ///< For weights of models that sleep warm.
-  std::string keeper;  ///< The socket where its memory is kept beyond its death; empty: nowhere.
+  std::string holder;  ///< The socket where its memory is kept beyond its death; empty: nowhere.
   Millis status_every{500};
 };
 

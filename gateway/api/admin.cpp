@@ -13,7 +13,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::array<std::string_view, 3> kAtDeadline{"stay", "cancel", "migrate"};
-constexpr std::array<std::string_view, 5> kFields{"models", "workers", "drain_for_ms", "at_deadline", "pin"};
+constexpr std::array<std::string_view, 6> kFields{"models",       "workers",     "sources",
+                                                  "drain_for_ms", "at_deadline", "pin"};
 constexpr double kDayInMillis = 86'400'000;
 
 template <class T>
@@ -94,10 +95,11 @@ ApiResult<Command> parse_command(CommandVerb verb, std::string_view body) {
   BodyFields fields(*parsed);
   for (const auto& field : *parsed) {
     if (std::find(kFields.begin(), kFields.end(), field.key()) != kFields.end()) continue;
-    fields.fail(field.key(), "is not known; there are models, workers, drain_for_ms, at_deadline and pin");
+    fields.fail(field.key(), "is not known; there are models, workers, sources, drain_for_ms, at_deadline and pin");
   }
   command.models = read_names<ModelId>(fields, "models");
   command.workers = read_names<ActorName>(fields, "workers");
+  command.sources = read_names<ActorName>(fields, "sources");
   command.drain_for = Millis(fields.integer("drain_for_ms", {0, kDayInMillis}).value_or(0));
   command.pin = fields.boolean("pin").value_or(false);
   if (const auto at_deadline = fields.text("at_deadline")) {

@@ -10,7 +10,7 @@
 
 namespace sangam {
 
-/// {"models": [...], "workers": [...], "drain_for_ms": N, "at_deadline": "stay|cancel|migrate", "pin": bool}; every
+/// {"models": [...], "workers": [...], "sources": [...], "drain_for_ms": N, "at_deadline": "stay|cancel|migrate", "pin": bool}; every
 /// field and the body itself may be absent. An unknown field is an error that names it.
 [[nodiscard]] ApiResult<Command> parse_command(CommandVerb verb, std::string_view body);
 

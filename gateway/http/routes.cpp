@@ -40,6 +40,7 @@ constexpr std::array kRows{
     Row{"/admin/sleep", Route::command, kWrite, false, true, CommandVerb::sleep},
     Row{"/admin/unload", Route::command, kWrite, false, true, CommandVerb::unload},
     Row{"/admin/drain", Route::command, kWrite, false, true, CommandVerb::drain},
+    Row{"/admin/fork", Route::command, kWrite, false, true, CommandVerb::fork},
     Row{"/sleep", Route::command, kWrite, false, true, CommandVerb::sleep},
     Row{"/wake_up", Route::command, kWrite, false, true, CommandVerb::wake},
     Row{"/is_sleeping", Route::is_sleeping, kRead, false, true},

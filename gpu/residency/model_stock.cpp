@@ -78,7 +78,7 @@ std::string_view ModelStock::phase() const {
   switch (going_->stage) {
     case Stage::read: return "read";
     case Stage::reserve: return "reserve";
-    case Stage::copy: return "copy";
+    case Stage::copy: return going_->peers.empty() ? "copy" : "fork";
     case Stage::keep: return "keep";
     case Stage::ready: break;
   }

@@ -62,7 +62,8 @@ class ModelStock {
   Result<bool> advance(Bytes most);
   void abandon();
 
-  /// "read", "reserve", "copy", "keep" or "ready": what the next piece does.
+  /// "read", "reserve", "copy" (from host memory or storage), "fork" (from peers as well), "keep" (to host memory) or
+  /// "ready": what the next piece does.
   [[nodiscard]] std::string_view phase() const;
   /// By all moves so far.
   [[nodiscard]] Bytes moved() const { return moved_; }

@@ -827,7 +827,7 @@ struct Order {
   # Where to.
 
   sources @5 :List(Text);
-  # Workers to copy weights from; empty: the cheapest source.
+  # Workers to copy weights from, where they can be reached; then storage.
 
   mayEvict @6 :List(Text);
   # Idle models that may become warm to make room, in this order.
@@ -846,7 +846,7 @@ struct Phase {
   # One part of an order's work.
 
   name @0 :Text;
-  # reserve, read, copy, verify, ready.
+  # open, read, reserve, copy, fork, keep, ready.
 
   tookMicros @1 :Int64;
   # Its duration.

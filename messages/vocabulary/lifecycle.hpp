@@ -66,7 +66,7 @@ struct Order {
   Incarnation incarnation{};   ///< Of the worker that is meant.
   ModelId model;
   Residency target = Residency::active;
-  std::vector<ActorName> sources;  ///< Workers to copy weights from; empty: the cheapest source.
+  std::vector<ActorName> sources;  ///< Workers to copy weights from, where they can be reached; then storage.
   std::vector<ModelId> may_evict;  ///< Idle models that may become warm to make room, in this order.
   Millis drain_for{0};             ///< How long live requests may take to end.
   AtDeadline at_deadline = AtDeadline::stay;
@@ -76,7 +76,7 @@ BOOST_DESCRIBE_STRUCT(Order, (),
                       (operation, epoch, incarnation, model, target, sources, may_evict, drain_for, at_deadline,
                        idle_at_least))
 
-/// One part of an order's work: "reserve", "read", "copy", "verify", "ready".
+/// One part of an order's work: "open", "read", "reserve", "copy", "fork", "keep", "ready".
 struct Phase {
   std::string name;
   Micros took{0};

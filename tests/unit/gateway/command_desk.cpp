@@ -68,7 +68,7 @@ TEST_CASE("a command's body may be absent; what is in it is read, and a mistake 
   CHECK(parse_command(CommandVerb::wake, "").value().models.empty());
   const auto command = parse_command(
       CommandVerb::drain, R"({"models":["a/b"],"workers":["worker/1"],"drain_for_ms":1500,"at_deadline":"migrate"})");
-  REQUIRE(command);
+  REQUIRE(command.has_value());
   CHECK(command->verb == CommandVerb::drain);
   CHECK(command->models == std::vector{ModelId("a/b")});
   CHECK(command->workers == std::vector{ActorName("worker/1")});
@@ -76,7 +76,7 @@ TEST_CASE("a command's body may be absent; what is in it is read, and a mistake 
   CHECK(command->at_deadline == AtDeadline::migrate);
   const auto param_of = [](const char* body) {
     const auto wrong = parse_command(CommandVerb::wake, body);
-    REQUIRE_FALSE(wrong);
+    REQUIRE_FALSE(wrong.has_value());
     CHECK(wrong.error().code == ErrorCode::invalid_input);
     return wrong.error().param;
   };
