@@ -4,8 +4,6 @@
 // One request at a time, so that nothing waits: what remains is the way.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "actors/worker/engine_runner.hpp"
+#include "bench/processes.hpp"
 #include "bench/report.hpp"
 #include "cli/ask.hpp"
 #include "cli/http_client.hpp"
@@ -55,11 +54,6 @@ struct Timings {
   std::vector<double> request_us;  ///< A prompt and one token.
   std::vector<double> token_us;    ///< Between two tokens of a stream.
 };
-
-[[noreturn]] void give_up(const std::string& why) {
-  std::cerr << "bench_mesh: " << why << std::endl;
-  std::exit(1);
-}
 
 Run run_of(std::uint64_t id, int tokens) {
   Run run;
@@ -189,47 +183,6 @@ Timings time_mesh(const std::string& url) {
   }
   return timings;
 }
-
-void await_ready(const std::string& url) {
-  const auto end = Clock::now() + std::chrono::seconds(60);
-  while (!check_health(url + "/readyz")) {
-    if (Clock::now() > end) give_up("not ready within 60 s: " + url);
-    (void)wait_for_signal(Millis(20));
-  }
-}
-
-/// `sangam up --processes` as a child; its address is the first line that it prints.
-class Processes {
- public:
-  Processes(const std::string& config, const std::string& state) {
-    int ends[2];
-    if (pipe(ends) != 0) give_up("no pipe");
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], 1);
-      unblock_signals();
-      const auto binary = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sangam").string();
-      execl(binary.c_str(), "sangam", "up", "--processes", "--config", config.c_str(), "--state", state.c_str(), nullptr);
-      _exit(127);
-    }
-    close(ends[1]);
-    std::string line;
-    for (char c = 0; read(ends[0], &c, 1) == 1 && c != '\n';) line += c;
-    close(ends[0]);
-    constexpr std::string_view greeting = "listening on ";
-    if (!line.starts_with(greeting)) give_up("sangam up said: " + line);
-    url = line.substr(greeting.size());
-  }
-  ~Processes() {
-    kill(pid_, SIGTERM);
-    waitpid(pid_, nullptr, 0);
-  }
-
-  std::string url;
-
- private:
-  pid_t pid_ = 0;
-};
 
 /// Where a mesh runs, and what it may add there at p99.
 struct Setting {

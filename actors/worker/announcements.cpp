@@ -27,7 +27,10 @@ void ModelKeeper::on(const ActorFound& found, Outbox& out) {
     if (hears_all || found.actor == kScheduler) announce(model, found.actor, out);
     if (hears_all || found.actor == kLifecycle) tell_state(model, found.actor, out);
   }
-  if (told_memory_ && (hears_all || found.actor == kLifecycle)) out.send(found.actor, *told_memory_);
+  if (!hears_all && found.actor != kLifecycle) return;
+  WorkerMemory memory = runner_.memory();
+  memory.worker = options_.name;
+  out.send(found.actor, std::move(memory));
 }
 
 void ModelKeeper::on(const ActorLost& lost) {

@@ -248,6 +248,7 @@ void ModelKeeper::finish(const ModelId& model, const Result<void>& result, Outbo
   }
   if (is_active || rises) announce_to_all(model, out);
   tell_state_to_all(model, out);
+  tell_memory(out);
   if (!moves_.empty() || !result) return;
   // Each change leaves other room to the others; the last one tells of all.
   for (const auto& [other, at] : holdings_) {

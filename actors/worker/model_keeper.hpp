@@ -51,7 +51,7 @@ class ModelKeeper {
   [[nodiscard]] bool busy() const { return !moves_.empty(); }
   /// A piece of the present move.
   void step(bool others_wait, Outbox& out);
-  /// To gateways and lifecycle, where it has changed.
+  /// To gateways and lifecycle, where it has changed since the last call.
   void tell_memory(Outbox& out);
 
  private:

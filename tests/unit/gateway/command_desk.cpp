@@ -31,7 +31,7 @@ TEST_CASE("a command is sent under an id of its own and answered once") {
   CHECK(out.letters[0].to == kLifecycle);
   CHECK(std::get<Command>(out.letters[0].message).command == id);
   CHECK(std::get<Command>(out.letters[0].message).answer_to == ActorName("gateway/1"));
-  CHECK(id >> 32 == 3);
+  CHECK((id >> 32) == 3);
   desk.ended(ended(id));
   desk.ended(ended(id));
   CHECK(desk.take_ended().size() == 1);
