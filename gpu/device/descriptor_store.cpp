@@ -119,8 +119,14 @@ void DescriptorStore::serve_ready() {
     Client& client = clients_.at(number);
     Next next = Next::again;
     for (int message = 0; message < kMessagesPerTurn && next == Next::again; ++message) next = serve(client);
-    if (next == Next::gone) clients_.erase(number);
+    if (next == Next::gone) let_go(number);
   }
+}
+
+/// Closing alone would leave a socket in the events as long as a process that was forked here has it too.
+void DescriptorStore::let_go(int number) {
+  (void)epoll_ctl(events_.number(), EPOLL_CTL_DEL, number, nullptr);
+  clients_.erase(number);
 }
 
 void DescriptorStore::accept_ready() {

@@ -70,6 +70,7 @@ class DescriptorStore {
   static Answer refusal(const Error& why, Then then);
   Result<void> listen();
   void accept_ready();
+  void let_go(int number);
   Next serve(Client& client);
   void hear(Client& client, ArrivedPart part);
   void hear_put(Client& client, ArrivedPart part);

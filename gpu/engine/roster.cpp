@@ -59,12 +59,14 @@ Sequence Roster::take(RequestId request) {
   return gone;
 }
 
-/// A preempted one that waits comes first: else it might wait for ever.
+/// Each that runs or is expected has a page to grow into. A preempted one that waits comes first: else it
+/// might wait for ever.
 bool Roster::could_expect(std::int64_t pages) const {
   const bool preempted_waits = std::any_of(by_rank_.begin(), by_rank_.end(), [](const Sequence* sequence) {
     return sequence->admitted && !sequence->running;
   });
-  return !preempted_waits && running_ < places() && pages + running_ <= pages_.available().count();
+  return !preempted_waits && running_ < places() &&
+         pages + running_ + kept_free_ <= pages_.available().count();
 }
 
 void Roster::sort_by_rank() {
@@ -75,9 +77,10 @@ void Roster::sort_by_rank() {
 void Roster::admit() {
   for (Sequence* sequence : by_rank_) {
     if (sequence->running) continue;
+    if (!has_place(*sequence)) return;  // nor may anyone overtake it
     // Shared first: what it has already is then neither missing nor to be had from others.
     pages_.share(sequence->kv, sequence->realm, sequence->shareable());
-    if (!could_enter(*sequence)) return pages_.let_go(sequence->kv);  // nor may anyone overtake it
+    if (!has_pages(*sequence)) return pages_.let_go(sequence->kv);
     enter(*sequence);
   }
 }
@@ -96,23 +99,28 @@ void Roster::enter(Sequence& sequence) {
   counts.prefix_hits += std::uint64_t(sequence.computed);
 }
 
-/// Those that rank before it stay, each with a free page to grow into: else it would soon be thrown out
-/// again. Those with a sink stay too, and need no more pages.
-bool Roster::could_enter(const Sequence& sequence) const {
-  std::int64_t staying = 0;
+/// Those that rank before it stay, and those with a sink.
+bool Roster::has_place(const Sequence& sequence) const {
+  return std::count_if(by_rank_.begin(), by_rank_.end(), [&](const Sequence* other) {
+           return other->running && (other->sink != nullptr || other->rank < sequence.rank);
+         }) < places();
+}
+
+/// Those that stay keep a free page to grow into: else it would soon be thrown out again. Those with a sink
+/// do not grow.
+bool Roster::has_pages(const Sequence& sequence) const {
   std::int64_t growing = 0;
   std::vector<const KvHold*> leaving;
   for (const Sequence* other : by_rank_) {
-    if (!other->running) continue;
-    if (other->sink == nullptr && sequence.rank < other->rank) {
-      leaving.push_back(&other->kv);
+    if (!other->running || other->sink != nullptr) continue;
+    if (other->rank < sequence.rank) {
+      ++growing;
     } else {
-      ++staying;
-      growing += other->sink == nullptr ? 1 : 0;
+      leaving.push_back(&other->kv);
     }
   }
   const std::int64_t missing = sequence.pages_for(sequence.length()) - sequence.kv.shared.length;
-  return staying < places() && missing + growing <= pages_.available_without(leaving).count();
+  return missing + growing <= pages_.available_without(leaving).count();
 }
 
 const Sequence* Roster::hopeless() const {

@@ -66,7 +66,8 @@ class Roster {
   [[nodiscard]] std::int64_t places() const { return running_max_ - kept_free_; }
   /// The last of those that may be preempted; there must be one.
   [[nodiscard]] Sequence& last_to_leave();
-  [[nodiscard]] bool could_enter(const Sequence& sequence) const;
+  [[nodiscard]] bool has_place(const Sequence& sequence) const;
+  [[nodiscard]] bool has_pages(const Sequence& sequence) const;
   void sort_by_rank();
   void enter(Sequence& sequence);
   void preempt(Sequence& sequence);

@@ -53,7 +53,7 @@ LIBRARIES = [
     (r'spdlog/', 'actors/host/* cli/*', 'log through the Outbox'),
     (r'(xxhash|openssl)', 'storage/hash/*', 'use storage/hash'),
     (r'Eigen/', 'actors/oracle/*', 'use the oracle\'s models'),
-    (r'(immintrin|arm_neon)', 'gpu/kernels/cpu/*', 'call the Ops interface'),
+    (r'(immintrin|arm_neon)', 'gpu/kernels/cpu/* gpu/device/cpu/stream_copy.cpp', 'call the Ops interface'),
     (r'(cuda|cublas|nccl)', 'gpu/*/cuda/* gpu/*_cuda.*', 'call the Device or Ops interface'),
 ]
 

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "gpu/device/cpu/stream_copy.hpp"
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
@@ -25,6 +26,8 @@ namespace {
 /// than it brings (50 us against 1 ms for 8 MiB).
 constexpr std::size_t kThreadBytes = 8 << 20;
 constexpr std::size_t kThreadsMax = 4;
+/// What is larger than a core's share of the caches leaves nothing useful in them.
+constexpr std::size_t kStreamBytes = 8 << 20;
 
 class MappedSpan final : public PageSpan {
  public:
@@ -107,7 +110,8 @@ Result<struct stat> sealed_file(int file, const std::string& what) {
   return found;
 }
 
-/// Through the mapping, so that huge pages are used; a kernel before 5.14 does not know this call.
+/// Allocates and maps all of it, through the mapping, so that huge pages are used; a kernel before 5.14 does
+/// not know this call.
 Result<void> populate(const std::string& what, std::span<std::byte> range, int file) {
   (void)madvise(range.data(), range.size(), MADV_HUGEPAGE);  // advice: without it, it serves as well
   if (madvise(range.data(), range.size(), MADV_POPULATE_WRITE) == 0) return {};
@@ -117,8 +121,14 @@ Result<void> populate(const std::string& what, std::span<std::byte> range, int f
   return {};
 }
 
+using CopyBytes = void (*)(std::byte* to, const std::byte* from, std::size_t bytes);
+
+void cached_copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
 /// Bytes [first, first + count) of all pieces together.
-void copy_part(std::span<const CopyPiece> pieces, std::size_t first, std::size_t count) {
+void copy_part(std::span<const CopyPiece> pieces, std::size_t first, std::size_t count, CopyBytes copy) {
   for (const CopyPiece& piece : pieces) {
     if (count == 0) return;
     if (first >= piece.bytes) {
@@ -126,7 +136,7 @@ void copy_part(std::span<const CopyPiece> pieces, std::size_t first, std::size_t
       continue;
     }
     const std::size_t now = std::min(count, piece.bytes - first);
-    std::memcpy(piece.to + first, piece.from + first, now);
+    copy(piece.to + first, piece.from + first, now);
     count -= now;
     first = 0;
   }
@@ -146,7 +156,11 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::create(CpuDeviceOptions options) {
   if (ftruncate(file.number(), off_t(bytes_of(options))) != 0) return from_system(what, "ftruncate", errno);
   if (fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     return from_system(what, "fcntl", errno);
-  return open(std::move(file), options, false);
+  auto device = open(std::move(file), options, false);
+  if (!device) return device;
+  if (auto there = populate(what, (*device)->range_.bytes(), (*device)->file_.number()); !there)
+    return there.error();
+  return device;
 }
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::adopt(FileDescriptor file, CpuDeviceOptions options) {
@@ -161,6 +175,9 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::adopt(FileDescriptor file, CpuDevi
   }
   const std::int64_t absent = std::max<std::int64_t>(0, found->st_size - found->st_blocks * 512);
   if (auto enough = check_available(what, Bytes(absent)); !enough) return enough.error();
+  // What is allocated need not be mapped at once: that takes longer than all else, and no touch can fail.
+  if (const int code = absent == 0 ? 0 : posix_fallocate(file.number(), 0, found->st_size); code != 0)
+    return from_system(what, "posix_fallocate", code);
   return open(std::move(file), options, true);
 }
 
@@ -169,7 +186,6 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::open(FileDescriptor file, CpuDevic
   const FilePiece whole{file.number(), 0, bytes_of(options)};
   auto range = MappedRange::of({&whole, 1}, Access::read_write);
   if (!range) return range.error();
-  if (auto there = populate(described(options), range->bytes(), file.number()); !there) return there.error();
   const auto page = std::size_t(options.page.count());
   return std::unique_ptr<CpuDevice>(new CpuDevice(std::move(file), std::move(*range), page, adopted));
 }
@@ -247,10 +263,11 @@ Result<void> CpuDevice::copy(std::span<const CopyPiece> pieces) {
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t parts = std::clamp<std::size_t>(bytes / kThreadBytes, 1, std::min(cores, kThreadsMax));
   const std::size_t part = (bytes / parts + 4095) / 4096 * 4096;
+  const CopyBytes copy_bytes = bytes < kStreamBytes ? cached_copy : stream_copy;
   std::vector<std::jthread> others;
   for (std::size_t first = part; first < bytes; first += part)
-    others.emplace_back([=] { copy_part(pieces, first, std::min(part, bytes - first)); });
-  copy_part(pieces, 0, std::min(part, bytes));
+    others.emplace_back([=] { copy_part(pieces, first, std::min(part, bytes - first), copy_bytes); });
+  copy_part(pieces, 0, std::min(part, bytes), copy_bytes);
   return {};
 }
 

@@ -165,6 +165,27 @@ TEST_CASE("what came from another engine is in the prefix cache of both afterwar
   }
 }
 
+TEST_CASE("equal prompts that come from another engine end on the same pages") {
+  Pair pair;
+  for (const std::uint64_t number : {1u, 2u}) {
+    Run run = request(1, 200, 30);
+    run.request = RequestId{number};
+    pair.begin(run);
+    pair.go_on(run);
+    CHECK(pair.prefill.engine().handed_over(run.request));
+  }
+  pair.decode.step();
+  CHECK(pair.decode.engine().stats(kModel).count.running == 2);
+  CHECK(pair.decode.engine().stats(kModel).count.pages == Pages{5});  // 3 whole ones, and one each
+  pair.decode.run_dry();
+  for (const std::uint64_t number : {1u, 2u}) {
+    Run run = request(1, 200, 30);
+    run.request = RequestId{number};
+    check_equal(pair.told(number), alone(run, kDeep));
+  }
+  pair.check_empty();
+}
+
 TEST_CASE("the pages of a prompt stay as they are until they are handed over, whoever wants them") {
   Pair pair({.running_max = 4, .step_tokens = Tokens{10}}, 8);
   Run slow = request(1, 200, 20);  // 4 pages

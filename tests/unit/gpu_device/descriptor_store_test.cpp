@@ -216,6 +216,33 @@ TEST_CASE("a client that does not read its answer holds up nobody else") {
   });
 }
 
+TEST_CASE("a process that was forked from the store's keeps no client alive in it") {
+  Served served;
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  const FileDescriptor end(ends[0]);
+  FileDescriptor begin(ends[1]);
+  FileDescriptor client = connected(served.folder.socket());
+  served.with([](DescriptorStoreClient& other) { CHECK(other.put("a", {})); });
+  const pid_t child = fork();  // Has the store's end of `client`, too, until the pipe is closed.
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    begin = FileDescriptor();
+    char byte = 0;
+    _exit(int(read(end.number(), &byte, 1)));
+  }
+  const FileDescriptor inherited = std::move(client);
+  REQUIRE(shutdown(inherited.number(), SHUT_RDWR) == 0);
+  served.with([](DescriptorStoreClient& other) { CHECK(other.put("b", {})); });
+  while (served.store->clients() > 0) served.store->serve_ready();
+  pollfd events{served.store->file(), POLLIN, 0};
+  CHECK(poll(&events, 1, 0) == 0);
+  begin = FileDescriptor();
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
 TEST_CASE("what is no message is answered with a reason, ends that client, and nothing else") {
   Served served;
   served.with([](DescriptorStoreClient& client) { CHECK(client.put("pool", numbered_files(3, 5))); });

@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>
 
+#include "gpu/device/cpu/stream_copy.hpp"
 #include "tests/unit/gpu_memory/test_devices.hpp"
 
 using namespace sangam;
@@ -140,6 +142,25 @@ TEST_CASE("a device is adopted with what lies in it, under its own size and page
   FileDescriptor strange(open("/dev/null", O_RDWR | O_CLOEXEC));
   CHECK(CpuDevice::adopt(std::move(strange), {Bytes{8 * kPage}, Bytes{kPage}}).error().code ==
         ErrorCode::corrupt);
+}
+
+TEST_CASE("a copy past the caches brings every byte and no other, wherever it begins and ends") {
+  std::vector<std::byte> source(1000);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::byte(i * 7 + 1);
+  for (const std::size_t to : {0, 1, 63, 64}) {
+    for (const std::size_t from : {0, 5}) {
+      for (const std::size_t bytes : {0, 1, 62, 63, 64, 65, 127, 128, 129, 500}) {
+        CAPTURE(to);
+        CAPTURE(from);
+        CAPTURE(bytes);
+        alignas(64) std::byte target[700] = {};
+        stream_copy(target + to, source.data() + from, bytes);
+        CHECK(std::memcmp(target + to, source.data() + from, bytes) == 0);
+        CHECK(std::count(target, target + 700, std::byte{0}) >= std::ptrdiff_t(700 - bytes));
+        CHECK(target[to + bytes] == std::byte{0});
+      }
+    }
+  }
 }
 
 TEST_CASE("a copy that several threads share brings every byte") {

@@ -17,6 +17,7 @@ TEST_CASE("random operations with failing devices and hashes agree with sets of 
     CHECK(run.faults() > 50);
     CHECK(run.scattered() > 100);
     CHECK(run.loads() > 1000);
+    CHECK(run.lost() < Bytes{run.pool().page_bytes() * 8});  // of eight tables, less than a page each
     CHECK(run.finish());
   }
 }

@@ -21,7 +21,9 @@ struct RandomRunOptions {
   std::int64_t page_bytes = 4096;
   std::size_t models = 3;
   bool poison = true;
-  int check_all_every = 512;  ///< Operations between two comparisons of every page.
+  int check_all_every = 512;           ///< Operations between two comparisons of every page.
+  std::int64_t weight_pages_max = 8;   ///< Of one weight; a load has three on average.
+  std::uint64_t loads_one_among = 16;  ///< Operations; loads and unloads.
 };
 
 class RandomRun {
@@ -39,12 +41,14 @@ class RandomRun {
         tables_(8) {
     for (std::size_t m = 0; m < options.models; ++m) models_.push_back(std::make_unique<Model>(pool_, m));
     for (std::size_t w = 0; w < 40; ++w)
-      weights_.emplace_back(std::to_string(w), 64 + random_() % std::size_t(options.page_bytes * 8), w);
+      weights_.emplace_back(std::to_string(w),
+                            64 + random_() % std::size_t(options.page_bytes * options.weight_pages_max), w);
   }
 
   /// One operation; false: the two disagree, and `why` says in what.
   bool step() {
     ++steps_;
+    if (random_() % options_.loads_one_among == 0) return (random_() % 2 == 0 ? load() : unload()) && agree();
     const auto m = std::size_t(random_() % options_.models);
     switch (random_() % 32) {
       case 0: return tend(m) && agree();
@@ -52,8 +56,6 @@ class RandomRun {
       case 2: return unshelve(m) && agree();
       case 3: return reserve() && agree();
       case 4: return end_reservation() && agree();
-      case 5: return load() && agree();
-      case 6: return unload() && agree();
       default: return (random_() % 100 < tide() ? take(m) : give_back(m)) && agree();
     }
   }
@@ -75,8 +77,16 @@ class RandomRun {
            pool_.pages().largest_extent() == Pages(options_.pages);
   }
 
+  /// What neither KV nor weights can use now: the rest of pages that segments do not fill, and free pages
+  /// that the largest load that is granted leaves. Makes all spare pages give way.
+  [[nodiscard]] Bytes lost() {
+    const SegmentLedger ledger = store_.ledger();
+    Pages most = pool_.available();
+    while (most > Pages{0} && !pool_.reserve_weights(most)) most -= Pages{1};
+    return pool_.page_bytes() * (ledger.pages + pool_.available() - most).count() - ledger.resident;
+  }
   [[nodiscard]] PagePool& pool() { return pool_; }
-  [[nodiscard]] SegmentStore& store() { return store_; }
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] int faults() const { return fault_.happened + bad_hashes_; }
   [[nodiscard]] std::int64_t scattered() const { return scattered_; }
   [[nodiscard]] std::int64_t loads() const { return loads_; }
@@ -115,8 +125,14 @@ class RandomRun {
     std::vector<std::size_t> weights;  ///< Empty: none is loaded here.
   };
 
-  /// A share of takes among takes and returns, in percent: the pool fills and empties by turns.
-  std::uint64_t tide() const { return steps_ / 4096 % 2 == 0 ? 60 : 42; }
+  /// How many takes there are in a hundred takes and returns. Live pages swing between two fifths and nine
+  /// tenths of the pool, so that by turns there is room and pages are short.
+  std::uint64_t tide() const {
+    const std::int64_t tenths = steps_ / std::uint64_t(64 * options_.pages) % 2 == 0 ? 9 : 4;
+    std::int64_t live = 0;
+    for (const auto& model : models_) live += std::int64_t(model->live.size());
+    return 10 * live < tenths * options_.pages ? 60 : 40;
+  }
   Shelf& shelves(std::size_t m) { return models_[m]->shelf; }
 
   Digest hash(std::span<const std::byte> bytes) {
