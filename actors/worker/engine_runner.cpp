@@ -21,8 +21,10 @@ using Clock = std::chrono::steady_clock;
 /// Of a move, between two steps: some milliseconds of copying while streams wait, as much as is quick otherwise.
 constexpr Bytes kPieceBesideOthers{8 << 20};
 constexpr Bytes kPieceAlone{256 << 20};
+constexpr double kProbeSeconds = 0.05;
 
-/// Prefills some tokens in pages that it takes and gives back. The first run warms caches and buffers.
+/// Prefills some tokens in pages that it takes and gives back. The first run warms caches and buffers. A model that
+/// is slow at few tokens is not made to wait for many: its first client waits behind this.
 double prefill_rate(Model& model, PagePool& pool, Tokens most) {
   const std::int64_t per_page = model.tokens_per_page(pool.arena().page_bytes);
   std::vector<PageId> pages;
@@ -34,15 +36,17 @@ double prefill_rate(Model& model, PagePool& pool, Tokens most) {
   }
   count = std::min(count, std::int64_t(pages.size()) * per_page);
   const std::vector<TokenId> tokens(std::size_t(count), TokenId{0});
-  double seconds = 0;
-  for (const std::size_t length : {std::min<std::size_t>(tokens.size(), 8), tokens.size()}) {
+  const auto few = std::min<std::size_t>(tokens.size(), 8);
+  double rate = 0;
+  for (const std::size_t length : {few, few, tokens.size()}) {
+    if (length == 0 || (length > few && rate > 0 && double(length) / rate > kProbeSeconds)) break;
     const SequenceSlice slice{std::span(tokens).first(length), 0, pages, false};
     const auto began = Clock::now();
-    if (length > 0) model.forward({&slice, 1}, pool.arena(), {});
-    seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    model.forward({&slice, 1}, pool.arena(), {});
+    rate = double(length) / std::max(std::chrono::duration<double>(Clock::now() - began).count(), 1e-9);
   }
   for (const PageId page : pages) pool.pages().give_back({page, Pages{1}});
-  return seconds > 0 ? double(count) / seconds : 0.0;
+  return rate;
 }
 
 Micros since(Clock::time_point began) {
@@ -79,7 +83,10 @@ class EngineRunner final : public Runner {
 
   Result<bool> advance(bool others_wait) override {
     auto done = timed([&] { return stock_.advance(others_wait ? kPieceBesideOthers : kPieceAlone); });
-    if (done && *done && stock_.residency(moving_.model) == Residency::active) note_rate(moving_.model);
+    if (!done || !*done || stock_.residency(moving_.model) != Residency::active) return done;
+    if (stock_.blueprint(moving_.model).prefill_tokens_per_second > 0) return done;  // It was measured before.
+    const double rate = prefill_rate(stock_.model(moving_.model), *pool_, options_.step_tokens);
+    if (auto noted = stock_.note_prefill_rate(moving_.model, rate); !noted) return noted.error();
     return done;
   }
 
@@ -113,7 +120,7 @@ class EngineRunner final : public Runner {
 
   LoadedInstance instance(const ModelId& model) const override {
     const Blueprint& blueprint = stock_.blueprint(model);
-    return {rates_.at(model), blueprint.weights_digest, blueprint.warnings};
+    return {blueprint.prefill_tokens_per_second, blueprint.weights_digest, blueprint.warnings};
   }
 
   Tokens kv_capacity(const ModelId& model) const override { return engine_.kv_capacity(model); }
@@ -182,11 +189,6 @@ class EngineRunner final : public Runner {
     return result;
   }
 
-  /// Measured once: how fast a model is does not change with its sleep.
-  void note_rate(const ModelId& model) {
-    if (!rates_.contains(model)) rates_[model] = prefill_rate(stock_.model(model), *pool_, options_.step_tokens);
-  }
-
   WorkerOptions options_;
   std::unique_ptr<Ops> ops_;
   KeptMemory kept_;
@@ -197,7 +199,6 @@ class EngineRunner final : public Runner {
   ModelStock stock_;
   Move moving_;
   std::vector<Phase> phases_;
-  std::map<ModelId, double> rates_;  ///< Tokens a second.
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "gpu/residency/folder_reading.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "storage/checkpoint/tensor_check.hpp"
 #include "storage/hash/weights_digest.hpp"
@@ -34,14 +35,15 @@ bool FolderReading::advance(Bytes most) {
 }
 
 std::string note_of(const Blueprint& blueprint) {
-  return blueprint.weights_digest + "/" + blueprint.stamp;
+  return blueprint.weights_digest + "/" + blueprint.stamp + "/" + std::to_string(blueprint.prefill_tokens_per_second);
 }
 
 NamedWeights weights_noted(const std::string& note) {
-  const std::size_t slash = std::min(note.find('/'), note.size());
+  std::istringstream fields(note);
   NamedWeights weights;
-  weights.weights_digest = note.substr(0, slash);
-  weights.stamp = note.substr(std::min(slash + 1, note.size()));
+  std::getline(fields, weights.weights_digest, '/');
+  std::getline(fields, weights.stamp, '/');
+  fields >> weights.prefill_tokens_per_second;
   return weights;
 }
 
@@ -74,7 +76,9 @@ Result<Blueprint> FolderReading::blueprint(const NamedWeights& weights) const {
     return make_error(ErrorCode::corrupt, opened_.checkpoint.folder().string() +
                                               ": has changed since its weights were read for the other one");
   }
-  return blueprint(weights.slots, weights.weights_digest);
+  auto named = blueprint(weights.slots, weights.weights_digest);
+  if (named) named->prefill_tokens_per_second = weights.prefill_tokens_per_second;
+  return named;
 }
 
 Result<Blueprint> FolderReading::blueprint(const std::map<std::string, Digest, std::less<>>& digests,

@@ -19,6 +19,7 @@ struct Blueprint {
   std::string weights_digest;     ///< Hex; of the checkpoint's tensors.
   std::string kv_name;            ///< As in LoadedModel.
   std::string stamp;              ///< Of the folder when it was read.
+  double prefill_tokens_per_second = 0.0;  ///< Measured on this device; 0: not yet.
   std::vector<std::string> warnings;
 
   [[nodiscard]] Bytes bytes() const;
@@ -29,6 +30,7 @@ struct NamedWeights {
   std::map<std::string, Digest, std::less<>> slots;
   std::string weights_digest;  ///< Hex.
   std::string stamp;           ///< Of the folder then.
+  double prefill_tokens_per_second = 0.0;
 };
 
 /// All but the slots, as text and back.

@@ -241,6 +241,12 @@ Result<void> ModelStock::make_ready() {
   return {};
 }
 
+Result<void> ModelStock::note_prefill_rate(const ModelId& model, double tokens_per_second) {
+  Entry& entry = entries_.at(model);
+  entry.blueprint->prefill_tokens_per_second = tokens_per_second;
+  return publish(model, &*entry.table);
+}
+
 /// Tells whoever comes after this process what is active, with this change.
 Result<void> ModelStock::publish(const ModelId& changed, const SlotTable* table) {
   if (parts_.kept == nullptr) return {};

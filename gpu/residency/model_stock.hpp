@@ -71,6 +71,8 @@ class ModelStock {
   [[nodiscard]] Residency residency(const ModelId& model) const { return entries_.at(model).residency; }
   /// Of a model that is warm or active.
   [[nodiscard]] const Blueprint& blueprint(const ModelId& model) const { return *entries_.at(model).blueprint; }
+  /// Of an active model, on this device; known to whoever takes over from here.
+  Result<void> note_prefill_rate(const ModelId& model, double tokens_per_second);
   /// While it is active.
   [[nodiscard]] Model& model(const ModelId& model) const { return *entries_.at(model).model; }
   /// Whether `model` would find room on the device if these were not there. False before it has been read.

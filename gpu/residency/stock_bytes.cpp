@@ -99,7 +99,8 @@ ModelBytes ModelStock::measure(const ModelId& model, const Entry& entry) const {
 Bytes ModelStock::shared() const {
   Bytes named;
   for (const auto& [model, entry] : entries_) {
-    if (entry.residency == Residency::active) named += entry.blueprint->bytes();
+    if (entry.table) named += entry.table->bytes();
+    if (entry.adopted) named += entry.adopted->first.bytes();
   }
   return named - parts_.segments.ledger().resident;
 }
