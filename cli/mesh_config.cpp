@@ -223,6 +223,7 @@ class Reader {
     std::int64_t threads = worker.threads;
     std::int64_t step_tokens = worker.step_tokens.count();
     table.read("step_tokens", step_tokens);
+    table.read("shared_step_max", worker.shared_step_max);
     table.read("threads", threads);
     table.read("isa", worker.isa);
     worker.step_tokens = Tokens(step_tokens);

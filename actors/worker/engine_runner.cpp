@@ -53,6 +53,14 @@ Micros since(Clock::time_point began) {
   return std::chrono::duration_cast<Micros>(Clock::now() - began);
 }
 
+EngineOptions engine_options(const WorkerOptions& options) {
+  EngineOptions engine;
+  engine.running_max = options.running_max;
+  engine.step_tokens = options.step_tokens;
+  engine.shared_step_max = std::chrono::duration_cast<Micros>(options.shared_step_max);
+  return engine;
+}
+
 class EngineRunner final : public Runner {
  public:
   EngineRunner(const WorkerOptions& options, std::unique_ptr<Ops> ops, KeptMemory kept)
@@ -61,7 +69,7 @@ class EngineRunner final : public Runner {
         kept_(std::move(kept)),
         pool_(std::make_unique<PagePool>(kept_.take_device())),
         segments_(*pool_),
-        engine_({.running_max = options.running_max, .step_tokens = options.step_tokens}, *pool_),
+        engine_(engine_options(options), *pool_),
         stock_({segments_, engine_, *ops_, &kept_}, options.host_bytes) {
     for (const auto& [model, folder] : options.models) stock_.add(model, folder);
     if (kept_.left()) take_over(*kept_.left());
@@ -149,6 +157,8 @@ class EngineRunner final : public Runner {
     status.kv_used = stats.count.pages;
     status.kv_total = pool_->pages().total();
     status.preemptions = stats.count.preemptions;
+    status.prefix_queries = stats.count.prefix_queries;
+    status.prefix_hits = stats.count.prefix_hits;
     status.steps = stats.steps;
     return status;
   }

@@ -21,6 +21,8 @@ struct WorkerOptions {
   std::int64_t running_max = 32;   ///< Sequences that hold pages at once, over all models.
   std::int64_t waiting_max = 256;  ///< Runs taken beyond these; more are refused.
   Tokens step_tokens{512};         ///< Rows of one step.
+  /// While several models have work, a step takes no more of a prompt than is done in this.
+  Millis shared_step_max{50};
   int threads = 0;                 ///< 0: one for each hardware thread.
   std::string isa = "best";        ///< "best", "avx512", "avx2" or "portable".
   bool preload = true;             ///< Its models are made active at the start, in their order, as far as they fit.
