@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "actors/queue/spans.hpp"
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
@@ -19,12 +20,6 @@ Tokens size_of(const std::vector<TokenId>& tokens) {
 Tokens cost_of(const Submit& submit) {
   const Tokens output = std::clamp(submit.sampling.max_tokens, Tokens(0), kTokensMax);
   return size_of(submit.prompt) + output;
-}
-
-/// Times from the wire, kept where sums with an instant cannot overflow.
-Millis sane(Millis span) {
-  constexpr Millis kYear = std::chrono::hours(24 * 365);
-  return std::clamp(span, -kYear, kYear);
 }
 
 Lane lane_of(ServiceClass service_class) {
@@ -65,27 +60,6 @@ void QueueCore::on(const Submit& submit, Instant now, Outbox& out) {
     } else {
       admit(submit, now, out);
     }
-  }
-  conclude(now, out);
-}
-
-std::optional<Refusal> QueueCore::closed(Instant now) const {
-  if (now >= closed_until_) return std::nullopt;
-  return Refusal{make_error(ErrorCode::unavailable, closed_why_),
-                 std::chrono::ceil<Millis>(closed_until_ - now)};
-}
-
-/// What waits learns the cause; what comes before the model may be tried again, that it is to wait.
-void QueueCore::on(const Unservable& verdict, Instant now, Outbox& out) {
-  closed_until_ = now + sane(verdict.retry_after);
-  closed_why_ = "the model cannot be loaded at present: " + verdict.why;
-  std::vector<RequestId> waiting;
-  for (const auto& [request, entry] : entries_) {
-    if (entry.state == State::waiting) waiting.push_back(request);
-  }
-  for (const RequestId request : waiting) {
-    ++refused_;
-    refuse(entries_.at(request), {make_error(verdict.code, closed_why_), Millis(0)}, now, out);
   }
   conclude(now, out);
 }
@@ -244,67 +218,6 @@ void QueueCore::cancel(Entry& entry, Instant now, Outbox& out) {
     withdraw(request, out);
   }
   forget(entry, entry.place.charged ? entry.prefill : Tokens(0));
-}
-
-void QueueCore::on(const CannotBeOnTime& verdict, Instant now, Outbox& out) {
-  Entry* entry = waiting(verdict.request);
-  if (!entry || entry->submit.attempt != verdict.attempt || entry->due_at == kNever) return;
-  // A client that comes back with the same patience needs to come that much before the earliest token.
-  const Millis earliest = sane(verdict.earliest_in);
-  const Millis after = std::max(earliest - std::max(sane(entry->submit.ttft_in), Millis(0)), Millis(1));
-  const std::string why = "first token possible in " + std::to_string(earliest.count()) +
-                          " ms, asked for in " + std::to_string(entry->submit.ttft_in.count()) +
-                          " ms from submission; retry later or allow more time";
-  too_late(*entry, {make_error(ErrorCode::cannot_be_on_time, why), earliest > Millis(0) ? after : Millis(0)},
-           now, out);
-  conclude(now, out);
-}
-
-bool QueueCore::overdue(Entry& entry, Instant now, Outbox& out) {
-  if (now >= entry.expires_at) {
-    ++expired_;
-    refuse(entry,
-           {make_error(ErrorCode::expired, "not begun within " +
-                                               std::to_string(entry.submit.expires_in.count()) +
-                                               " ms; retry later or allow more time"),
-            admission_.time_to_drain(now)},
-           now, out);
-    return true;
-  }
-  if (now < entry.due_at) return false;
-  too_late(entry,
-           {make_error(ErrorCode::cannot_be_on_time, "still waiting when the first token was due, after " +
-                                                         std::to_string(entry.submit.ttft_in.count()) +
-                                                         " ms; retry later or allow more time"),
-            admission_.time_to_drain(now)},
-           now, out);
-  return true;
-}
-
-void QueueCore::too_late(Entry& entry, Refusal refusal, Instant now, Outbox& out) {
-  if (!entry.submit.requeue_when_late) {
-    ++refused_;
-    return refuse(entry, std::move(refusal), now, out);
-  }
-  out.log(LogLevel::info, "queue.lowered",
-          {{"model", options_.model.text()}, {"why", refusal.error.context}});
-  entry.service_class = ServiceClass::best_effort;
-  entry.due_at = kNever;
-  set_alarm(entry, entry.expires_at);
-  entry.place.lane = Lane::best_effort;
-  order_.enter(entry.submit.request, entry.place);
-  withdraw(entry.submit.request, out);
-  announce(entry, now, out);
-}
-
-void QueueCore::refuse(Entry& entry, Refusal refusal, Instant now, Outbox& out) {
-  const Submit& submit = entry.submit;
-  std::string why = queue_of(options_.model).text() + ": " + refusal.error.context;
-  out.log(LogLevel::info, "queue.refused",
-          {{"model", options_.model.text()}, {"tenant", submit.tenant.text()}, {"why", why}});
-  out.send(submit.tokens_to,
-           Refused{submit.request, submit.attempt, refusal.error.code, std::move(why), refusal.retry_after});
-  cancel(entry, now, out);
 }
 
 /// The entry is gone afterwards.

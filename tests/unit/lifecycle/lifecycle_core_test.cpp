@@ -42,6 +42,15 @@ WorkerMemory memory(const ActorName& worker, std::int64_t free) {
   return m;
 }
 
+Command command(std::uint64_t id, CommandVerb verb, std::vector<ModelId> models = {}) {
+  Command c;
+  c.command = id;
+  c.verb = verb;
+  c.models = std::move(models);
+  c.answer_to = kGateway;
+  return c;
+}
+
 LifecycleOptions with_epoch(LifecycleOptions options) {
   options.incarnation = Incarnation{5};
   return options;
@@ -299,15 +308,6 @@ TEST_CASE("two clients that take turns on two models swap no more often than the
   CHECK(swaps >= 50);
   CHECK(longest[kA] <= 1'200);
   CHECK(longest[kB] <= 1'200);
-}
-
-Command command(std::uint64_t id, CommandVerb verb, std::vector<ModelId> models = {}) {
-  Command c;
-  c.command = id;
-  c.verb = verb;
-  c.models = std::move(models);
-  c.answer_to = kGateway;
-  return c;
 }
 
 TEST_CASE("an operator's command ends when its last order has, and tells of each") {
