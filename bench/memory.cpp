@@ -255,17 +255,20 @@ void restart(Report& report) {
   const auto record = Manifest::adopt(manifest.file().value(), identity).value().read().value();
   RestoredTables restored;
   const double proven = seconds([&] { restored = restore(store, record); });
-  const double again = best_seconds([&] {
-    restored = {};
-    restored = restore(store, record);
-  });
-
   const std::span<const std::byte> all(pool.arena().base, std::size_t(kSegment) * kSegments);
   std::array<std::uint64_t, 2> sums{};
-  const double read = best_seconds([&] {
-    std::jthread other([&] { sums[1] = read_through(all.last(all.size() / 2)); });
-    sums[0] = read_through(all.first(all.size() / 2));
-  });
+  double read = 1e9;
+  double again = 1e9;
+  for (int i = 0; i < 10; ++i) {  // by turns, as above
+    read = std::min(read, seconds([&] {
+                      std::jthread other([&] { sums[1] = read_through(all.last(all.size() / 2)); });
+                      sums[0] = read_through(all.first(all.size() / 2));
+                    }));
+    again = std::min(again, seconds([&] {
+                       restored = {};
+                       restored = restore(store, record);
+                     }));
+  }
   report.row(
       {"a pool of 1 GiB with 960 MiB of weights taken over: mapped and proven", 1e3 * (mapped + proven), "ms",
        "mapping " + Report::number(1e3 * mapped) + " ms, manifest and hashes " +
