@@ -248,7 +248,9 @@ void Node::hear_monitor(PeerIndex peer) {
     const LinkEvent event = next_event(link.lane.monitor());
     if (event == LinkEvent::none) return;
     if (event == LinkEvent::refused) {
-      parts_.say(LogLevel::error, "mesh.handshake_refused", {{"peer", link.lane.peer().node.text()}});
+      // Without keys nothing is refused: the peer has ended in the middle of it.
+      const LogLevel level = parts_.options.keys ? LogLevel::error : LogLevel::debug;
+      parts_.say(level, "mesh.handshake_refused", {{"peer", link.lane.peer().node.text()}});
     } else if (link.lane.is_open()) {
       lose(peer, "disconnected");
     } else {
