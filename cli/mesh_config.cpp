@@ -224,12 +224,15 @@ class Reader {
     std::int64_t step_tokens = worker.step_tokens.count();
     table.read("step_tokens", step_tokens);
     table.read("shared_step_max", worker.shared_step_max);
+    table.read("prefix_cache", worker.prefix_cache);
     table.read("threads", threads);
     table.read("isa", worker.isa);
     worker.step_tokens = Tokens(step_tokens);
     worker.threads = static_cast<int>(threads);
     if (worker.running_max < 1) table.refuse("running_max", "'running_max' must be at least 1");
     if (step_tokens < 1) table.refuse("step_tokens", "'step_tokens' must be at least 1");
+    if (worker.prefix_cache != "nobody" && worker.prefix_cache != "tenant" && worker.prefix_cache != "everyone")
+      table.refuse("prefix_cache", "'prefix_cache' must be nobody, tenant or everyone");
     constexpr std::int64_t kThreadsMax = 1024;
     if (threads > kThreadsMax) table.refuse("threads", "'threads' must be 0 to 1024; 0 takes all cores");
     if (!worker.name.text().starts_with("worker/")) table.refuse("name", "a [[worker]] needs a 'name' that begins with worker/");

@@ -50,18 +50,24 @@ void LifecycleCore::on(const Command& command, Instant now, Outbox& out) {
     out.send(command.answer_to, failed(command.command, sites.error()));
     return;
   }
-  for (const auto& [model, worker] : *sites) {
-    if (!raises(command.verb)) {
-      pinned_.erase(model);
-    } else if (command.pin) {
-      pinned_.insert(model);
-    }
-  }
+  note_pins(command);
   const std::uint64_t id = ++next_wish_;
   wishes_[id] = {command.answer_to, command.command, sites->size(), {}};
   for (const SiteKey& key : *sites) give(key, order_for(command, key, now), Purpose::command, id, out);
   if (sites->empty()) end_wish(id, out);
   reconsider(now, out);
+}
+
+/// Also of what is there already. Whoever puts a model to sleep wants it no longer there.
+void LifecycleCore::note_pins(const Command& command) {
+  for (const auto& [key, site] : sites_) {
+    if (!names(command.models, key.first)) continue;
+    if (!raises(command.verb)) {
+      pinned_.erase(key.first);
+    } else if (command.pin) {
+      pinned_.insert(key.first);
+    }
+  }
 }
 
 /// The places where there is something to do.

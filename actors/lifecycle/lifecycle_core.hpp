@@ -79,6 +79,7 @@ class LifecycleCore {
   [[nodiscard]] Instant next_occasion(Instant now) const;
 
   // Commands (commands.cpp).
+  void note_pins(const Command& command);
   [[nodiscard]] Result<std::vector<SiteKey>> sites_of(const Command& command) const;
   [[nodiscard]] std::vector<SiteKey> sites_to_raise(const Command& command) const;
   [[nodiscard]] Order order_for(const Command& command, const SiteKey& key, Instant now) const;

@@ -53,10 +53,14 @@ Micros since(Clock::time_point began) {
   return std::chrono::duration_cast<Micros>(Clock::now() - began);
 }
 
+const std::map<std::string, PrefixSharing> kPrefixSharing{
+    {"nobody", PrefixSharing::nobody}, {"tenant", PrefixSharing::tenant}, {"everyone", PrefixSharing::everyone}};
+
 EngineOptions engine_options(const WorkerOptions& options) {
   EngineOptions engine;
   engine.running_max = options.running_max;
   engine.step_tokens = options.step_tokens;
+  engine.prefix_sharing = kPrefixSharing.at(options.prefix_cache);
   engine.shared_step_max = std::chrono::duration_cast<Micros>(options.shared_step_max);
   return engine;
 }
@@ -226,6 +230,10 @@ Result<std::unique_ptr<Runner>> make_engine_runner(const WorkerOptions& options)
     if (std::any_of(options.models.begin(), model, same))
       return make_error(ErrorCode::invalid_input,
                         options.name.text() + ": model " + model->first.text() + " is configured twice");
+  }
+  if (!kPrefixSharing.contains(options.prefix_cache)) {
+    return make_error(ErrorCode::invalid_input, options.name.text() + ": prefix_cache '" + options.prefix_cache +
+                                                    "' is unknown; use nobody, tenant or everyone");
   }
   const auto isa = isa_named(options.isa);
   if (!isa) return isa.error();

@@ -23,6 +23,7 @@ struct WorkerOptions {
   Tokens step_tokens{512};         ///< Rows of one step.
   /// While several models have work, a step takes no more of a prompt than is done in this.
   Millis shared_step_max{50};
+  std::string prefix_cache = "tenant";  ///< Who may find whose prompts: "nobody", "tenant" or "everyone".
   int threads = 0;                 ///< 0: one for each hardware thread.
   std::string isa = "best";        ///< "best", "avx512", "avx2" or "portable".
   bool preload = true;             ///< Its models are made active at the start, in their order, as far as they fit.

@@ -359,6 +359,18 @@ TEST_CASE("a pinned model stays when room is wanted, until an operator puts it t
   CHECK(stage.order().second.model == kB);
 }
 
+TEST_CASE("a model that is active already can be pinned") {
+  Stage stage;
+  stage.tell(0, state(kB, kOne, Residency::active));
+  auto pin = command(1, CommandVerb::wake, {kB});
+  pin.pin = true;
+  stage.tell(0, pin);
+  CHECK(stage.said<CommandEnded>().size() == 1);
+  stage.tell(5'000, state(kA, kOne, Residency::cold));
+  stage.tell(5'000, Wanted{kA, 1});
+  CHECK(stage.order().second.may_evict.empty());
+}
+
 TEST_CASE("a fork copies from where the model is active to where it is not") {
   Stage stage;
   stage.tell(0, state(kA, kOne, Residency::active));
