@@ -2,7 +2,7 @@
 # Checks a CUDA device and measures it: the list of behaviours that every device must show, on the machine's own
 # driver, then what its pages, copies and sharing cost. Builds only what that needs. Takes less than 5 minutes.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 
 usage() {
   cat <<'TEXT'
