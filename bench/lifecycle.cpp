@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -120,10 +121,15 @@ struct Depot {
   ModelStock stock;
 };
 
-/// Bytes a second of memcpy between two buffers of `bytes`, in as many threads as is best.
-double copy_rate(std::size_t bytes) {
-  std::vector<std::byte> from(bytes, std::byte{1});
-  std::vector<std::byte> to(bytes, std::byte{2});
+/// Bytes a second of memcpy between two buffers of `bytes`, in as many threads as is best. They are the device's, so
+/// that their memory is in as large pages as the weights'.
+double copy_rate(Device& device, std::size_t bytes) {
+  const auto source = device.host_buffer(Bytes(std::int64_t(bytes)));
+  const auto target = device.host_buffer(Bytes(std::int64_t(bytes)));
+  if (!source || !target) give_up("no memory for two buffers");
+  const std::span from = (*source)->bytes();
+  const std::span to = (*target)->bytes();
+  std::ranges::fill(from, std::byte{1});
   double best = 0;
   for (unsigned threads = 1; threads <= std::thread::hardware_concurrency(); ++threads) {
     std::vector<double> times;
@@ -162,7 +168,7 @@ int main(int argc, char** argv) {
 
   const double read = one.move(kLarge, Residency::active);
   const double bytes = double(one.stock.bytes(kLarge).weights.count());
-  const double limit = copy_rate(std::size_t(bytes));
+  const double limit = copy_rate(one.pool->device(), std::size_t(bytes));
   std::vector<double> sleeps, wakes, forks, small;
   one.move(kLarge, Residency::warm);
   for (int round = 0; round < kRounds; ++round) {

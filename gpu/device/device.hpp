@@ -48,12 +48,22 @@ struct SharedPages {
   std::size_t bytes = 0;
 };
 
+/// Sees bytes on their way to where they are stored: exactly those, also if somebody overwrites the source meanwhile.
+class CopyWitness {
+ public:
+  virtual ~CopyWitness() = default;
+  virtual void see(std::span<const std::byte> bytes) = 0;
+};
+
 /// One piece of a transfer. On CUDA either end may be on the host or on the device; a HostBuffer is faster than
 /// other host memory.
 struct CopyPiece {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
+  /// Sees the piece, in parts. The pieces of one witness stand side by side; it sees them one after the other, on one
+  /// thread. Only where the host has access.
+  CopyWitness* witness = nullptr;
 };
 
 /// `copy` may run beside any other call, from any thread; the others one at a time.

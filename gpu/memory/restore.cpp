@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "gpu/memory/parallel.hpp"
+#include "gpu/device/parallel.hpp"
 
 namespace sangam {
 namespace {
@@ -55,7 +55,7 @@ void open(Found& found, const SegmentPlace& place, PagePool& pool) {
 /// Only the hash proves that the bytes are those that were written once.
 void prove(std::vector<Found>& found, const ManifestRecord& record, SegmentStore& store) {
   const auto compare = [&](std::size_t i, std::span<const std::byte> bytes) {
-    if (store.hash()(bytes) != record.segments[i].digest) found[i].why_not = "its bytes have changed";
+    if (store.hash(bytes) != record.segments[i].digest) found[i].why_not = "its bytes have changed";
   };
   if (store.pool().device().host_access()) {
     for_each_index(found.size(), std::numeric_limits<std::size_t>::max(), [&](std::size_t i) {

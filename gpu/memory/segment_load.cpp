@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-#include "gpu/memory/parallel.hpp"
+#include "gpu/device/parallel.hpp"
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
@@ -23,6 +23,11 @@ std::size_t size_of(const SegmentPlace& place) {
 }
 
 }  // namespace
+
+SegmentLoad::SegmentLoad(PagePool& pool, SegmentHash hash)
+    : pool_(&pool), hash_(std::move(hash)), is_witnessed_(!hash_ && pool.device().host_access()) {
+  if (!hash_) hash_ = [](std::span<const std::byte> bytes) { return digest_of(bytes); };
+}
 
 /// Segments lie one after the other in as few pages as hold them: less than one page a load is lost to
 /// rounding.
@@ -87,13 +92,17 @@ Result<void> SegmentLoad::copy(Bytes most) {
   std::size_t left = std::size_t(std::max(most, Bytes{1}).count());
   std::size_t total = 0;
   while (next_ < fresh_.size() && (left > 0 || fresh_[next_].source.empty())) {
-    const Fresh& fresh = fresh_[next_];
+    Fresh& fresh = fresh_[next_];
+    if (is_witnessed_ && !fresh.witness) fresh.witness = std::make_unique<Witness>();
     const std::size_t end = std::min(offset_ + left, size_of(fresh.place));
     std::size_t at = 0;
     for (const std::span<std::byte> piece : pieces_of(fresh.place, pool_->arena())) {
       const std::size_t from = std::max(at, offset_);
       const std::size_t to = std::min(at + piece.size(), end);
-      if (from < to) pieces.push_back({piece.data() + (from - at), fresh.source.data() + from, to - from});
+      if (from < to) {
+        pieces.push_back(
+            {piece.data() + (from - at), fresh.source.data() + from, to - from, fresh.witness.get()});
+      }
       at += piece.size();
     }
     left -= end - offset_;
@@ -109,20 +118,23 @@ Result<void> SegmentLoad::copy(Bytes most) {
   return check(first, next_);
 }
 
-/// Reads each segment as its users will: through the mapping, if its pages are in pieces.
+/// Without a witness each segment is read as its users will: through the mapping, if its pages are in pieces.
 Result<void> SegmentLoad::check(std::size_t first, std::size_t end) {
   std::atomic<std::size_t> wrong{end};
-  const auto compare = [&](std::size_t i, std::span<const std::byte> bytes) {
-    if (hash_(bytes) != fresh_[i].digest) wrong = i;
+  const auto compare = [&](std::size_t i, const Digest& found) {
+    if (found != fresh_[i].digest) wrong = i;
   };
-  if (pool_->device().host_access()) {
+  if (is_witnessed_) {
+    for (std::size_t i = first; i < end; ++i)
+      compare(i, std::exchange(fresh_[i].witness, nullptr)->stream.digest());
+  } else if (pool_->device().host_access()) {
     for_each_index(end - first, kHashThreads,
-                   [&](std::size_t i) { compare(first + i, fresh_[first + i].bytes); });
+                   [&](std::size_t i) { compare(first + i, hash_(fresh_[first + i].bytes)); });
   } else {
     for (std::size_t i = first; i < end; ++i) {
       auto bytes = view_->read(fresh_[i].bytes);
       if (!bytes) return failed(bytes.error());
-      compare(i, *bytes);
+      compare(i, hash_(*bytes));
     }
   }
   if (wrong == end) return {};

@@ -31,6 +31,11 @@ class SegmentLoad {
 
  private:
   friend class SegmentStore;
+  /// Hashes what is stored while it is copied.
+  struct Witness final : CopyWitness {
+    void see(std::span<const std::byte> bytes) override { stream.update(bytes); }
+    DigestStream stream;
+  };
   /// A segment to be. Its pages are among the reserved ones.
   struct Fresh {
     Digest digest;
@@ -38,6 +43,7 @@ class SegmentLoad {
     std::int64_t offset = 0;  ///< In the reserved pages, one after the other.
     SegmentPlace place;
     std::span<const std::byte> bytes;
+    std::unique_ptr<Witness> witness;  ///< From its first byte to its last.
   };
   struct Slot {
     std::string name;
@@ -47,7 +53,8 @@ class SegmentLoad {
     std::size_t fresh = 0;
   };
 
-  SegmentLoad(PagePool& pool, SegmentHash hash) : pool_(&pool), hash_(std::move(hash)) {}
+  /// `hash` null: digest_of.
+  SegmentLoad(PagePool& pool, SegmentHash hash);
   Result<void> reserve();
   [[nodiscard]] SegmentPlace place_at(std::int64_t offset, Bytes bytes) const;
   Result<void> check(std::size_t first, std::size_t end);
@@ -55,6 +62,7 @@ class SegmentLoad {
 
   PagePool* pool_;
   SegmentHash hash_;
+  bool is_witnessed_;  ///< Hashed while it is copied, else read again.
   Reservation pages_;
   std::shared_ptr<const PageSpan> mapping_;  ///< Of all reserved pages, where they are in pieces.
   std::optional<HostView> view_;

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "gpu/memory/parallel.hpp"
+#include "gpu/device/parallel.hpp"
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
@@ -76,7 +76,7 @@ Result<void> SegmentStore::plan(std::span<const WantedSlot> slots, SegmentLoad& 
                             std::to_string(wanted.source.size()) + "; name a source that has it");
     }
     fresh_by_digest.emplace(wanted.digest, load.fresh_.size());
-    load.fresh_.push_back({wanted.digest, wanted.source, 0, {}, {}});
+    load.fresh_.push_back({wanted.digest, wanted.source, 0, {}, {}, nullptr});
   }
   return {};
 }
@@ -121,7 +121,7 @@ Result<SlotTable> SegmentStore::load(std::span<const NamedTensor> tensors) {
         {tensor.name, view.dtype, view.shape, Bytes(std::int64_t(view.bytes.size())), {}, view.bytes});
   }
   for_each_index(slots.size(), kHashThreads,
-                 [&](std::size_t i) { slots[i].digest = hash_(slots[i].source); });
+                 [&](std::size_t i) { slots[i].digest = hash(slots[i].source); });
   auto load = begin(slots);
   if (!load) return load.error();
   while (!load->complete()) {

@@ -32,8 +32,8 @@ class SegmentStore {
  public:
   using Hash = SegmentHash;
 
-  explicit SegmentStore(
-      PagePool& pool, Hash hash = [](std::span<const std::byte> b) { return digest_of(b); });
+  /// `hash` null: digest_of, of what is loaded in the same pass as the copy.
+  explicit SegmentStore(PagePool& pool, Hash hash = nullptr);
 
   /// Copies what is not there yet. All or nothing: when pages are short, everything is as before and the
   /// error holds the numbers.
@@ -50,7 +50,9 @@ class SegmentStore {
 
   [[nodiscard]] SegmentLedger ledger() const;
   [[nodiscard]] PagePool& pool() { return pool_; }
-  [[nodiscard]] const Hash& hash() const { return hash_; }
+  [[nodiscard]] Digest hash(std::span<const std::byte> bytes) const {
+    return hash_ ? hash_(bytes) : digest_of(bytes);
+  }
 
   /// Makes a segment known whose pages are weights and whose bytes are proven, as after a restart.
   std::shared_ptr<const Segment> admit(std::shared_ptr<const Segment> segment);

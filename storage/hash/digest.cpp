@@ -1,7 +1,13 @@
 // xxHash behind Digest, and its text form.
 #include "storage/hash/digest.hpp"
 
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // the same functions, in the widest vectors that this machine has
+#else
 #include <xxhash.h>
+#endif
+
+#include <new>
 
 #include "storage/file/mapped_file.hpp"
 
@@ -14,14 +20,35 @@ int nibble_of(char digit) {
   return -1;
 }
 
-}  // namespace
-
-Digest digest_of(std::span<const std::byte> bytes) {
+Digest canonical(XXH128_hash_t hash) {
   XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));
+  XXH128_canonicalFromHash(&canonical, hash);
   Digest digest;
   std::memcpy(digest.bytes.data(), canonical.digest, digest.bytes.size());
   return digest;
+}
+
+}  // namespace
+
+Digest digest_of(std::span<const std::byte> bytes) {
+  return canonical(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
+void DigestStream::Free::operator()(XXH3_state_s* state) const {
+  XXH3_freeState(state);
+}
+
+DigestStream::DigestStream() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_128bits_reset(state_.get());
+}
+
+void DigestStream::update(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
+}
+
+Digest DigestStream::digest() const {
+  return canonical(XXH3_128bits_digest(state_.get()));
 }
 
 Digest digest_of(std::string_view text) {

@@ -8,12 +8,15 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "messages/vocabulary/result.hpp"
+
+struct XXH3_state_s;  // xxHash's
 
 namespace sangam {
 
@@ -29,6 +32,21 @@ struct Digest {
 [[nodiscard]] Digest digest_of(std::span<const std::byte> bytes);
 [[nodiscard]] Digest digest_of(std::string_view text);
 [[nodiscard]] Result<Digest> digest_of_file(const std::filesystem::path& path);
+
+/// The digest of bytes that come piece by piece.
+class DigestStream {
+ public:
+  DigestStream();
+  void update(std::span<const std::byte> bytes);
+  /// Of what has come so far.
+  [[nodiscard]] Digest digest() const;
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
+};
 
 /// 32 digits in lower case, and back.
 [[nodiscard]] std::string hex_of(const Digest& digest);

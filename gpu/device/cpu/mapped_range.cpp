@@ -2,6 +2,7 @@
 #include "gpu/device/cpu/mapped_range.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -18,24 +19,33 @@ Error from_mmap(std::size_t bytes, int code) {
                         "; raise vm.max_map_count and the address space limit, or free memory");
 }
 
-Result<std::span<std::byte>> mapped(std::size_t bytes, int protection, int flags) {
-  void* base = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-  if (base == MAP_FAILED) return from_mmap(bytes, errno);
-  return std::span(static_cast<std::byte*>(base), bytes);
-}
 
 }  // namespace
 
 Result<MappedRange> MappedRange::reserve(std::size_t bytes) {
-  const auto range = mapped(bytes, PROT_NONE, MAP_NORESERVE);
-  if (!range) return range.error();
-  return MappedRange(*range);
+  const std::size_t spare = bytes < kHugePage ? 0 : kHugePage;
+  void* base = mmap(nullptr, bytes + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return from_mmap(bytes, errno);
+  auto* first = static_cast<std::byte*>(base);
+  if (spare == 0) return MappedRange({first, bytes});
+  const std::size_t head = (kHugePage - reinterpret_cast<std::uintptr_t>(base) % kHugePage) % kHugePage;
+  if (head > 0) munmap(first, head);
+  const auto page = std::size_t(sysconf(_SC_PAGESIZE));
+  const std::size_t end = head + (bytes + page - 1) / page * page;
+  munmap(first + end, (bytes + spare + page - 1) / page * page - end);
+  return MappedRange({first + head, bytes});
 }
 
 Result<MappedRange> MappedRange::anonymous(std::size_t bytes) {
-  const auto range = mapped(bytes, PROT_READ | PROT_WRITE, MAP_POPULATE);
+  auto range = reserve(bytes);
   if (!range) return range.error();
-  return MappedRange(*range);
+  std::byte* base = range->bytes().data();
+  if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return from_mmap(bytes, errno);
+  (void)madvise(base, bytes, MADV_HUGEPAGE);
+  // A kernel before 5.14 does not know this call: pages come when they are first touched.
+  if (madvise(base, bytes, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) return from_mmap(bytes, errno);
+  return range;
 }
 
 Result<MappedRange> MappedRange::of(std::span<const FilePiece> pieces, Access access) {

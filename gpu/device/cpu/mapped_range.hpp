@@ -16,11 +16,14 @@ struct FilePiece {
   std::size_t bytes = 0;
 };
 
+/// A range of this size or more begins on a multiple of it, so that huge pages of a file can be mapped as such.
+constexpr std::size_t kHugePage = 2 << 20;
+
 /// Unmapped when it ends. What is not placed cannot be touched.
 class MappedRange {
  public:
   static Result<MappedRange> reserve(std::size_t bytes);
-  /// Memory of this process alone, zero, all of it there.
+  /// Memory of this process alone, zero, all of it there, in huge pages as far as the kernel has some.
   static Result<MappedRange> anonymous(std::size_t bytes);
   /// The pieces one after the other.
   static Result<MappedRange> of(std::span<const FilePiece> pieces, Access access);

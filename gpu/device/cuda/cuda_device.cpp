@@ -163,6 +163,7 @@ Result<std::unique_ptr<HostBuffer>> CudaDevice::host_buffer(Bytes size) {
 }
 
 Result<void> CudaDevice::copy(std::span<const CopyPiece> pieces) {
+  for (const CopyPiece& piece : pieces) SANGAM_ASSERT(piece.witness == nullptr, "no host access, no witness");
   return parts_->lanes->copy(pieces);
 }
 

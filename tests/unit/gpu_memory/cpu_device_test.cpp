@@ -163,6 +163,61 @@ TEST_CASE("a copy past the caches brings every byte and no other, wherever it be
   }
 }
 
+namespace {
+
+struct Recorder final : CopyWitness {
+  void see(std::span<const std::byte> bytes) override { seen.insert(seen.end(), bytes.begin(), bytes.end()); }
+  std::vector<std::byte> seen;
+};
+
+}  // namespace
+
+TEST_CASE("a witness sees what is stored, in its order, wherever the copy begins and ends") {
+  std::vector<std::byte> source(20'000);
+  for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::byte(i * 7 + i / 251);
+  for (const std::size_t to : {0, 1, 63, 64}) {
+    for (const std::size_t bytes : {0, 1, 63, 64, 65, 4095, 4096, 4097, 4160, 12'345}) {
+      CAPTURE(to);
+      CAPTURE(bytes);
+      std::vector<std::byte> target(source.size());
+      Recorder witness;
+      stream_copy(target.data() + to, source.data() + 5, bytes, witness);
+      CHECK(std::equal(witness.seen.begin(), witness.seen.end(), source.begin() + 5, source.begin() + 5 + std::ptrdiff_t(bytes)));
+      CHECK(std::memcmp(target.data() + to, source.data() + 5, bytes) == 0);
+      CHECK(std::count(target.begin(), target.begin() + std::ptrdiff_t(to), std::byte{0}) == std::ptrdiff_t(to));
+      CHECK(target[to + bytes] == std::byte{0});
+    }
+  }
+}
+
+TEST_CASE("each of many witnesses sees its own pieces, whoever else copies at the time") {
+  const auto device = device_of(2048);
+  constexpr std::size_t kBytes = 40 << 20;
+  std::vector<std::byte> source(kBytes);
+  for (std::size_t i = 0; i < kBytes; ++i) source[i] = std::byte(i * 31 + (i >> 12));
+  auto buffer = device->host_buffer(Bytes{kBytes}).value();
+  std::vector<Recorder> witnesses(9);
+  std::vector<CopyPiece> pieces;
+  std::vector<std::size_t> borders{0};
+  for (Recorder& witness : witnesses) {
+    const std::size_t first = borders.back();
+    const std::size_t end = &witness == &witnesses.back() ? kBytes : first + 100'003 * borders.size();
+    // The middle one has no witness.
+    CopyWitness* sees = borders.size() == 5 ? nullptr : &witness;
+    const std::size_t middle = first + (end - first) / 3;
+    pieces.push_back({buffer->bytes().data() + first, source.data() + first, middle - first, sees});
+    pieces.push_back({buffer->bytes().data() + middle, source.data() + middle, end - middle, sees});
+    borders.push_back(end);
+  }
+  REQUIRE(device->copy(pieces));
+  CHECK(std::memcmp(buffer->bytes().data(), source.data(), kBytes) == 0);
+  for (std::size_t i = 0; i < witnesses.size(); ++i) {
+    CAPTURE(i);
+    const std::span own = std::span(source).subspan(borders[i], borders[i + 1] - borders[i]);
+    CHECK(std::ranges::equal(witnesses[i].seen, i == 4 ? own.first(0) : own));
+  }
+}
+
 TEST_CASE("a copy that several threads share brings every byte") {
   const auto device = device_of(2048);
   constexpr std::size_t kWords = 40 << 20 >> 3;

@@ -76,3 +76,40 @@ TEST_CASE("the digest of weights depends on names, dtypes, shapes and bytes, but
   folder.write("model.safetensors.index.json", R"({"weight_map":{"a":"two","b":"one"}})");
   CHECK(weights_digest(Checkpoint::open(folder.path()).value()) == original);
 }
+
+TEST_CASE("a digest that comes in pieces is that of the whole, for every size and cut") {
+  std::string bytes((1 << 18) + 1, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = char(i * 2654435761U >> 13);
+  const auto in_pieces = [&](std::size_t size, std::size_t piece) {
+    DigestStream stream;
+    for (std::size_t at = 0; at < size; at += piece)
+      stream.update(std::as_bytes(std::span(bytes)).subspan(at, std::min(piece, size - at)));
+    return stream.digest();
+  };
+  // XXH3 has other rules up to 16, 128 and 240 bytes, and gathers blocks of 256 and 1024.
+  for (std::size_t size = 0; size <= 1100; ++size) {
+    CAPTURE(size);
+    const Digest whole = digest_of(std::string_view(bytes).substr(0, size));
+    for (const std::size_t piece : {1, 16, 63, 64, 239, 240, 241, 256, 1024, 2000}) {
+      CAPTURE(piece);
+      CHECK(in_pieces(size, piece) == whole);
+    }
+  }
+  for (const std::size_t size : {4095, 4096, 65'536, (1 << 18) - 1, 1 << 18, (1 << 18) + 1}) {
+    CAPTURE(size);
+    const Digest whole = digest_of(std::string_view(bytes).substr(0, size));
+    for (const std::size_t piece : {1, 240, 4095, 4096, 4097, 1 << 17}) {
+      CAPTURE(piece);
+      CHECK(in_pieces(size, piece) == whole);
+    }
+  }
+}
+
+TEST_CASE("a digest may be asked for on the way, and goes on") {
+  DigestStream stream;
+  CHECK(hex_of(stream.digest()) == "99aa06d3014798d86001c324468d497f");  // of nothing
+  stream.update(std::as_bytes(std::span("ab", 2)));
+  CHECK(stream.digest() == digest_of("ab"));
+  stream.update(std::as_bytes(std::span("c", 1)));
+  CHECK(hex_of(stream.digest()) == "06b05ab6733a618578af5f94892f3950");
+}
