@@ -490,6 +490,7 @@ TEST_CASE("the lifecycle hears once that a model is wanted, each second that it 
   CHECK(mesh.wants_again() == at(2'000));
   mesh.ready(1'500, kWorker1, kMed);
   CHECK(mesh.wants() == Words{"med:0"});
+  mesh.pass(1'900);  // Both are dispatched.
   mesh.repeat_wants(2'000);
   CHECK(mesh.wants().empty());
   CHECK(mesh.wants_again() == Instant::max());
