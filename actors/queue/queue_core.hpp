@@ -31,6 +31,7 @@ class QueueCore {
   void on(const CannotBeOnTime& verdict, Instant now, Outbox& out);
   void on(const Unservable& verdict, Instant now, Outbox& out);
   void on(const RunEnded& end, Instant now, Outbox& out);
+  void on(const RunMoved& moved, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
