@@ -116,6 +116,8 @@ Result<void> WorkerCore::take_over(const HandOver& offered, Outbox& out) {
   live.prefill_told = true;
   enter(run.request, std::move(live));
   keeper_.run_began(run.model, out);
+  out.log(LogLevel::debug, "worker.took_over",
+          {{"request", number(run.request)}, {"model", run.model.text()}, {"from", offered.from.text()}});
   const RunMoved moved{run.request, run.attempt, run.model, offered.from, options_.name};
   for (const ActorName& hearer : {queue_of(run.model), kScheduler, run.tokens_to}) out.send(hearer, moved);
   out.send(run.tokens_to, offered.said);
