@@ -56,6 +56,7 @@ class QueueCore {
     Instant due_at = kNever;    ///< The first token's deadline.
     Instant alarm_at = kNever;  ///< Its entry in alarms_.
     ActorName worker;
+    Millis queued{0};  ///< Until it ran.
   };
   using Entries = std::map<RequestId, Entry>;
   using Members = std::map<ActorName, std::set<RequestId>>;

@@ -52,6 +52,7 @@ void WorkerCore::on(const ActorLost& lost, Instant, Outbox& out) {
         return live.tokens_to == lost.actor || queue_of(live.model) == lost.actor;
       },
       out);
+  queue_lost(lost.actor, out);
   taker_lost(lost.actor, out);
 }
 

@@ -29,6 +29,7 @@ class WorkerCore final : private LiveRuns {
   void on(const Cancel& cancel, Instant now, Outbox& out);
   void on(const HandOver& offered, Instant now, Outbox& out);
   void on(const HandOverEnded& ended, Instant now, Outbox& out);
+  void on(const RunMoved& moved, Instant now, Outbox& out);
   void on(const Order& order, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
@@ -44,6 +45,8 @@ class WorkerCore final : private LiveRuns {
     HandOver letter;
     std::deque<ActorName> left;      ///< Not asked yet, the best first.
     std::optional<ActorName> asked = {};  ///< Until it answers the run may be either's, and its pages stay.
+    bool taken = false;       ///< By the one that was asked, which the queue may not know yet.
+    bool queue_lost = false;  ///< Since it was asked: nobody will say that the queue knows.
     bool given_up = false;           ///< Meanwhile: if it does not go on there, it ends here,
     std::optional<TokensProduced> last_word = {};  ///< with this to the gateway, where that has heard nothing yet.
   };
@@ -88,6 +91,7 @@ class WorkerCore final : private LiveRuns {
   void ask_next(RequestId request, const std::string& why, Outbox& out);
   void go_on_here(RequestId request, const std::string& why, Outbox& out);
   void taker_lost(const ActorName& worker, Outbox& out);
+  void queue_lost(const ActorName& queue, Outbox& out);
 
   void account(const std::vector<PrefillRows>& prefills, Instant began, Instant ended, Outbox& out);
   void pass_on(TokensProduced& produced, Outbox& out);

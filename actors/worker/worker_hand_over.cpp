@@ -1,7 +1,8 @@
 // How a run changes the worker: one computes the prompt and says the first token, another goes on.
 //
 // From the question until the answer nobody but the taker knows whose the run is, so the giver keeps the pages as
-// they are and ends nothing. The taker alone tells of the change, before anything else it says of the run.
+// they are and ends nothing. The taker alone tells of the change, before anything else it says of the run. The queue
+// passes that on to the giver, which answers for the run until then: should the taker die, its word may be lost.
 #include "actors/worker/worker_core.hpp"
 
 #include <utility>
@@ -69,8 +70,28 @@ void WorkerCore::on(const HandOverEnded& ended, Instant, Outbox& out) {
   if (!found->second.in_doubt() || found->second.outgoing->asked != ended.worker) return;
   if (ended.code != ErrorCode::none) return ask_next(ended.request, ended.why, out);
   runner_->let_go(ended.request);
-  forget(ended.request, out);
+  found->second.outgoing->taken = true;
+  if (found->second.outgoing->queue_lost) forget(ended.request, out);
   tell_status(true, out);
+}
+
+void WorkerCore::on(const RunMoved& moved, Instant, Outbox& out) {
+  const auto found = live_.find(moved.request);
+  if (found == live_.end() || found->second.attempt != moved.attempt) return;
+  if (!found->second.in_doubt() || found->second.outgoing->asked != moved.to) return;
+  runner_->let_go(moved.request);
+  forget(moved.request, out);
+}
+
+/// The taker ends its runs itself.
+void WorkerCore::queue_lost(const ActorName& queue, Outbox& out) {
+  const auto asked =
+      live_where([&](RequestId, const Live& live) { return live.in_doubt() && queue_of(live.model) == queue; });
+  for (const RequestId request : asked) {
+    Outgoing& outgoing = *live_.at(request).outgoing;
+    outgoing.queue_lost = true;
+    if (outgoing.taken) forget(request, out);
+  }
 }
 
 /// It may have said tokens already, and its queue may have heard that the run is its: the gateway has the run done
@@ -119,7 +140,8 @@ Result<void> WorkerCore::take_over(const HandOver& offered, Outbox& out) {
   out.log(LogLevel::debug, "worker.took_over",
           {{"request", number(run.request)}, {"model", run.model.text()}, {"from", offered.from.text()}});
   const RunMoved moved{run.request, run.attempt, run.model, offered.from, options_.name};
-  for (const ActorName& hearer : {queue_of(run.model), kScheduler, run.tokens_to}) out.send(hearer, moved);
+  out.send(queue_of(run.model), moved);
+  out.send(kScheduler, moved);
   out.send(run.tokens_to, offered.said);
   return {};
 }

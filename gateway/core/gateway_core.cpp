@@ -166,11 +166,6 @@ void GatewayCore::on(const Started& started, Instant now, Outbox&) {
   at->choice->started = true;
 }
 
-void GatewayCore::on(const RunMoved& moved, Instant, Outbox&) {
-  const auto at = find(moved.request, moved.attempt);
-  if (at) at->choice->worker = moved.to;
-}
-
 void GatewayCore::on(const Interrupted& interrupted, Instant now, Outbox& out) {
   const auto at = find(interrupted.request, interrupted.attempt);
   if (at) submit_again(*at->live, *at->choice, interrupted.why, now, out);

@@ -36,7 +36,6 @@ class GatewayCore {
   void on(const Accepted& accepted, Instant now, Outbox& out);
   void on(const Refused& refused, Instant now, Outbox& out);
   void on(const Started& started, Instant now, Outbox& out);
-  void on(const RunMoved& moved, Instant now, Outbox& out);
   void on(const TokensProduced& produced, Instant now, Outbox& out);
   void on(const Interrupted& interrupted, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);

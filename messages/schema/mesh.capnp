@@ -189,7 +189,7 @@ struct Envelope {
     workerMemory @33 :WorkerMemory;        # Worker -> gateways, lifecycle: bytes.
     handOver @34 :HandOver;                # Worker -> worker: go on with this run.
     handOverEnded @35 :HandOverEnded;      # Worker -> worker: it is mine, or why not.
-    runMoved @36 :RunMoved;                # Worker -> queue, scheduler, gateway: it is mine.
+    runMoved @36 :RunMoved;                # Worker -> queue, scheduler: it is mine.
   }
 }
 
@@ -647,8 +647,8 @@ struct HandOverEnded {
 }
 
 struct RunMoved {
-  # Worker that has taken a run over -> queue, scheduler and gateway, once, before all else that it says of the
-  # run. A queue that has no such run answers with Cancel. Loss: the worker is reported lost.
+  # Worker that has taken a run over -> queue and scheduler, once, before all else that it says of the run. The queue
+  # tells the gateway (Started); one that has no such run answers with Cancel. Loss: the worker is reported lost.
 
   request @0 :UInt64;
   # As in Run.

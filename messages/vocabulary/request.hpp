@@ -90,7 +90,7 @@ struct Refused {
 };
 BOOST_DESCRIBE_STRUCT(Refused, (), (request, attempt, code, why, retry_after))
 
-/// Queue -> gateway, when the request is handed to a worker.
+/// Queue -> gateway, when the request is handed to a worker, and again when another one has taken it over.
 struct Started {
   RequestId request{};
   Attempt attempt = 1;
@@ -241,8 +241,8 @@ struct HandOverEnded {
 };
 BOOST_DESCRIBE_STRUCT(HandOverEnded, (), (request, attempt, worker, code, why))
 
-/// Worker that has taken a run over -> queue, scheduler and gateway, before anything else that it says of the run.
-/// A queue that has no such run answers with Cancel.
+/// Worker that has taken a run over -> queue and scheduler, before anything else that it says of the run. The queue
+/// tells the gateway (Started); one that has no such run answers with Cancel.
 struct RunMoved {
   RequestId request{};
   Attempt attempt = 1;

@@ -183,18 +183,6 @@ TEST_CASE("the loss of the worker is acted upon once, whoever tells of it first"
   CHECK(desk.sent<Submit>().empty());
 }
 
-TEST_CASE("a run that has moved is lost with the worker that has it now") {
-  Desk desk;
-  desk.core.open(Desk::call(), at(0), desk.out);
-  const Submit first = only(desk.sent<Submit>());
-  desk.core.on(Started{first.request, 1, kWorker, Millis{0}}, at(1), desk.out);
-  desk.core.on(RunMoved{first.request, 1, kModel, kWorker, kOther}, at(2), desk.out);
-  desk.core.on(ActorLost{kWorker, Incarnation{1}, "killed"}, at(3), desk.out);
-  CHECK(desk.sent<Submit>().empty());
-  desk.core.on(ActorLost{kOther, Incarnation{1}, "killed"}, at(4), desk.out);
-  CHECK(only(desk.sent<Submit>()).attempt == 2);
-}
-
 TEST_CASE("a lost queue is waited for; its return submits again; tokens that still come count") {
   Desk desk;
   desk.core.open(Desk::call(), at(0), desk.out);

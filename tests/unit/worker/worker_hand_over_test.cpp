@@ -75,6 +75,8 @@ TEST_CASE("the first token goes to the gateway and the run to the best worker, a
 
   desk.answer(kTaker);
   CHECK(desk.runner.prefilling.empty());
+  CHECK(desk.out.letters.empty());
+  desk.hear(RunMoved{RequestId{1}, 1, kModel, kGiver, kTaker});  // the queue passes it on
   CHECK(desk.said<RunEnded>(kQueue).empty());
   CHECK(desk.said<TokensProduced>(kGateway).empty());
   CHECK(desk.said<InstanceState>(kLifecycle).at(0).live == 0);
@@ -173,6 +175,27 @@ TEST_CASE("the death of the one that was asked has the gateway submit the run ag
   CHECK(desk.runner.prefilling.empty());
 }
 
+TEST_CASE("a taker that dies before the queue knows of it is answered for by the giver; after that, no more") {
+  Giver desk;
+  desk.offer(for_others(1));
+  desk.answer(kTaker);
+  SUBCASE("before") {
+    desk.hear(ActorLost{kTaker, Incarnation{1}, "killed"});
+    CHECK(desk.said<TokensProduced>(kGateway).at(0).code == ErrorCode::unavailable);
+    CHECK(desk.said<RunEnded>(kQueue).size() == 1);
+  }
+  SUBCASE("after") {
+    desk.hear(RunMoved{RequestId{1}, 1, kModel, kGiver, kTaker});
+    desk.hear(ActorLost{kTaker, Incarnation{1}, "killed"});
+    CHECK(desk.out.letters.empty());
+  }
+  SUBCASE("the queue is lost, too") {
+    desk.hear(ActorLost{kQueue, Incarnation{1}, "killed"});
+    CHECK(desk.said<InstanceState>(kLifecycle).at(0).live == 0);
+    CHECK(desk.said<RunEnded>(kScheduler).empty());
+  }
+}
+
 TEST_CASE("a lost queue or gateway ends what is asked for only when the answer is there") {
   Giver desk;
   desk.offer(for_others(1));
@@ -199,7 +222,7 @@ TEST_CASE("who takes a run tells all of it, repeats the last word, goes on, and 
   desk.hear(offered(1));
   CHECK(desk.runner.taken.size() == 1);
   CHECK(desk.said<HandOverEnded>(kTaker).at(0).code == ErrorCode::none);
-  for (const ActorName& hearer : {kQueue, kScheduler, kGateway}) {
+  for (const ActorName& hearer : {kQueue, kScheduler}) {
     const auto moved = desk.said<RunMoved>(hearer);
     REQUIRE(moved.size() == 1);
     CHECK(moved[0].from == kTaker);
