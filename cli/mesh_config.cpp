@@ -208,6 +208,15 @@ class Reader {
     }
   }
 
+  static void read_role(ConfigTable& table, WorkerRole& role) {
+    std::string name = "mixed";
+    table.read("role", name);
+    if (name == "prefill") role = WorkerRole::prefill;
+    if (name == "decode") role = WorkerRole::decode;
+    if (name != "mixed" && role == WorkerRole::mixed)
+      table.refuse("role", "'role' must be mixed, prefill or decode, not '" + name + "'");
+  }
+
   void read_worker(ConfigTable& table) {
     WorkerOptions worker;
     std::vector<std::string> models = {"*"};
@@ -227,6 +236,7 @@ class Reader {
     table.read("prefix_cache", worker.prefix_cache);
     table.read("threads", threads);
     table.read("isa", worker.isa);
+    read_role(table, worker.role);
     worker.step_tokens = Tokens(step_tokens);
     worker.threads = static_cast<int>(threads);
     if (worker.running_max < 1) table.refuse("running_max", "'running_max' must be at least 1");

@@ -170,9 +170,10 @@ void QueueCore::run(Entry& entry, const Dispatch& dispatch, Instant now, Outbox&
   run.sampling = submit.sampling;
   run.tokens_to = submit.tokens_to;
   run.estimated = dispatch.estimated;
+  run.decode_on = dispatch.decode_on;
   out.send(dispatch.worker, std::move(run));
-  out.send(submit.tokens_to, Started{submit.request, submit.attempt, dispatch.worker,
-                                     std::chrono::duration_cast<Millis>(now - entry.submitted_at)});
+  entry.queued = std::chrono::duration_cast<Millis>(now - entry.submitted_at);
+  out.send(submit.tokens_to, Started{submit.request, submit.attempt, entry.worker, entry.queued});
 }
 
 void QueueCore::on(const RunEnded& end, Instant now, Outbox& out) {
@@ -184,6 +185,25 @@ void QueueCore::on(const RunEnded& end, Instant now, Outbox& out) {
   admission_.completed(entry.submit.tenant, entry.cost, now);
   forget(entry, entry.prefill + end.produced);
   conclude(now, out);
+}
+
+/// The giver answers for the run until it knows that we know. A run that nobody waits for any more is stopped where it has gone; unless a later attempt runs there, by which it
+/// has ended already.
+void QueueCore::on(const RunMoved& moved, Instant, Outbox& out) {
+  out.send(moved.from, moved);
+  const auto found = entries_.find(moved.request);
+  const bool runs = found != entries_.end() && found->second.state == State::running;
+  if (!runs || found->second.submit.attempt != moved.attempt || found->second.worker != moved.from) {
+    if (!runs || found->second.worker != moved.to) out.send(moved.to, Cancel{moved.request});
+    return;
+  }
+  Entry& entry = found->second;
+  drop_membership(running_on_, entry.worker, moved.request);
+  running_on_[moved.to].insert(moved.request);
+  entry.worker = moved.to;
+  if (entry.cancelled) out.send(moved.to, Cancel{moved.request});
+  // The gateway is to look for the loss of the one that has it now.
+  out.send(entry.submit.tokens_to, Started{moved.request, moved.attempt, moved.to, entry.queued});
 }
 
 void QueueCore::interrupt(Entry& entry, const std::string& why, Instant now, Outbox& out) {

@@ -31,6 +31,7 @@ class QueueCore {
   void on(const CannotBeOnTime& verdict, Instant now, Outbox& out);
   void on(const Unservable& verdict, Instant now, Outbox& out);
   void on(const RunEnded& end, Instant now, Outbox& out);
+  void on(const RunMoved& moved, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
@@ -55,6 +56,7 @@ class QueueCore {
     Instant due_at = kNever;    ///< The first token's deadline.
     Instant alarm_at = kNever;  ///< Its entry in alarms_.
     ActorName worker;
+    Millis queued{0};  ///< Until it ran.
   };
   using Entries = std::map<RequestId, Entry>;
   using Members = std::map<ActorName, std::set<RequestId>>;

@@ -117,7 +117,9 @@ bool SchedulerCore::dispatch_row(Worker& worker, const std::vector<const Waiting
 }
 
 void SchedulerCore::dispatch(Worker& worker, const WaitingJob& job, Instant now, Outbox& out) {
+  std::vector<ActorName> takers = fleet_.takers(worker, job);
   const Micros estimate = fleet_.start(worker, job, now);
+  if (!takers.empty()) fleet_.expect(job.request, takers.front());
   if (!job.prefill.has_deadline()) {
     worker.floor_owed = std::max(worker.floor_owed - estimate, Micros(0));
     backlog_.served(job.prefill.model, estimate);
@@ -125,7 +127,8 @@ void SchedulerCore::dispatch(Worker& worker, const WaitingJob& job, Instant now,
     const double per_hurried = options_.floor_share / (1.0 - options_.floor_share);
     worker.floor_owed += Micros(std::int64_t(double(estimate.count()) * per_hurried));
   }
-  out.send(models_[job.prefill.model].queue, Dispatch{job.request, job.attempt, worker.name, estimate});
+  out.send(models_[job.prefill.model].queue,
+           Dispatch{job.request, job.attempt, worker.name, estimate, std::move(takers)});
   backlog_.remove(job.request);
 }
 
@@ -136,7 +139,7 @@ bool SchedulerCore::is_open(const Worker& worker, Instant now) const {
 std::vector<ModelIndex> SchedulerCore::unhurried_models(const Worker& worker) const {
   std::vector<ModelIndex> models;
   for (const auto& [model, instance] : worker.instances) {
-    if (backlog_.has_unhurried(model)) models.push_back(model);
+    if (worker.holds(model) && backlog_.has_unhurried(model)) models.push_back(model);
   }
   return models;
 }
@@ -150,6 +153,7 @@ SchedulerCore::Openings SchedulerCore::openings(Instant now) {
     openings.workers.push_back(&worker);
     const bool is_now = is_open(worker, now);
     for (const auto& [model, instance] : worker.instances) {
+      if (!worker.holds(model)) continue;
       held[model] = 1;
       if (is_now) held_now[model] = 1;
     }
@@ -173,8 +177,10 @@ Instant SchedulerCore::next_occasion(Instant now) const {
   }
   for (const auto& [name, worker] : fleet_.workers()) {
     if (!worker.has_seat() || is_open(worker, now)) continue;
-    const bool is_wanted = std::any_of(worker.instances.begin(), worker.instances.end(),
-                                       [&](const auto& held) { return backlog_.size(held.first) > 0; });
+    const bool is_wanted =
+        std::any_of(worker.instances.begin(), worker.instances.end(), [&](const auto& held) {
+          return worker.holds(held.first) && backlog_.size(held.first) > 0;
+        });
     if (is_wanted) next = std::min(next, worker.line.free_at(now) - options_.look_ahead);
   }
   return next == Instant::max() ? next : std::max(next, now + kAlarmDistance);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "messages/vocabulary/assert.hpp"
 
@@ -20,6 +21,7 @@ bool Fleet::add(const InstanceReady& ready, ModelIndex model) {
   Worker& worker = workers_[ready.worker];
   worker.name = ready.worker;
   worker.incarnation = ready.incarnation;
+  worker.role = ready.role;
   worker.running_max = std::max<std::int64_t>(ready.running_max, 1);
   worker.kv_spent = false;
   const double prior = ready.prefill_tokens_per_second >= 1.0 ? ready.prefill_tokens_per_second
@@ -28,8 +30,21 @@ bool Fleet::add(const InstanceReady& ready, ModelIndex model) {
       model, Instance{ready.kv_capacity, CostModel(prior, options_.step_overhead)});
   place->second.kv_capacity = ready.kv_capacity;
   if (worker.cost.size() <= model) worker.cost.resize(model + 1);
-  worker.cost[model] = place->second.costs.cost();
+  price(model);
   return true;
+}
+
+/// Workers that are there to decode get prompts of a model only while nobody else holds it.
+void Fleet::price(ModelIndex model) {
+  const bool others = std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+    return worker.second.role != WorkerRole::decode && worker.second.instances.contains(model);
+  });
+  for (auto& [name, worker] : workers_) {
+    const auto instance = worker.instances.find(model);
+    if (instance == worker.instances.end()) continue;
+    const bool takes = worker.role != WorkerRole::decode || !others;
+    worker.cost[model] = takes ? instance->second.costs.cost() : PrefillCost{};
+  }
 }
 
 bool Fleet::remove(const InstanceGone& gone, ModelIndex model) {
@@ -39,6 +54,7 @@ bool Fleet::remove(const InstanceGone& gone, ModelIndex model) {
   if (worker.instances.erase(model) == 0) return false;
   worker.cost[model] = PrefillCost{};
   if (worker.running == 0 && worker.instances.empty()) workers_.erase(place);
+  price(model);
   return true;
 }
 
@@ -49,24 +65,29 @@ std::vector<ModelIndex> Fleet::lose(const ActorName& name) {
   for (const auto& [model, instance] : worker->second.instances) models.push_back(model);
   std::erase_if(runs_, [&](const auto& run) { return run.second.worker == name; });
   workers_.erase(worker);
+  for (const ModelIndex model : models) price(model);
   return models;
 }
 
-double Fleet::kv_share(const Worker& worker, const WaitingJob& job) const {
-  const auto capacity = double(worker.instances.at(job.prefill.model).kv_capacity.count());
-  const Tokens need = job.prefill.tokens + std::min(job.output_max, options_.output_reserved);
+Tokens Fleet::kv_need(const WaitingJob& job) const {
+  return job.prefill.tokens + std::min(job.output_max, options_.output_reserved);
+}
+
+double Fleet::kv_share(const Worker& worker, ModelIndex model, Tokens need) {
+  const auto capacity = double(worker.instances.at(model).kv_capacity.count());
   return capacity > 0.0 ? double(need.count()) / capacity : 0.0;
 }
 
 bool Fleet::fits(const Worker& worker, const WaitingJob& job) const {
-  return worker.running == 0 || worker.kv_used + kv_share(worker, job) <= 1.0;
+  return worker.running == 0 || worker.kv_used + kv_share(worker, job.prefill.model, kv_need(job)) <= 1.0;
 }
 
 Micros Fleet::start(Worker& worker, const WaitingJob& job, Instant now) {
   SANGAM_ASSERT(worker.has_seat(), worker.name, worker.running, worker.running_max, worker.kv_spent);
   const Micros estimate = worker.length(job.prefill);
-  const double kv = kv_share(worker, job);
-  const Run run{{job.attempt, false}, job.prefill.model, worker.name, job.prefill.tokens, kv};
+  const Tokens need = kv_need(job);
+  const double kv = kv_share(worker, job.prefill.model, need);
+  const Run run{{job.attempt, false}, job.prefill.model, worker.name, job.prefill.tokens, need, kv};
   const bool is_new = runs_.emplace(job.request, run).second;
   SANGAM_ASSERT(is_new, job.request, job.attempt, worker.name);
   worker.running += 1;
@@ -85,7 +106,51 @@ void Fleet::prefill_finished(const PrefillFinished& finished, ModelIndex model, 
   const auto instance = worker.instances.find(model);
   if (instance == worker.instances.end()) return;
   instance->second.costs.learn(run->second.tokens, finished.computed, finished.measured);
-  worker.cost[model] = instance->second.costs.cost();
+  price(model);
+}
+
+std::vector<ActorName> Fleet::takers(const Worker& giver, const WaitingJob& job) const {
+  constexpr std::size_t kTakersMax = 4;
+  std::vector<ActorName> names;
+  if (giver.role != WorkerRole::prefill) return names;
+  std::map<ActorName, std::int64_t> expected;
+  for (const auto& [request, run] : runs_) {
+    if (run.taker) ++expected[*run.taker];
+  }
+  std::vector<std::tuple<std::int64_t, double, ActorName>> order;
+  for (const auto& [name, worker] : workers_) {
+    if (worker.role != WorkerRole::decode || !worker.instances.contains(job.prefill.model)) continue;
+    const double kv = worker.kv_used + kv_share(worker, job.prefill.model, kv_need(job));
+    order.emplace_back(worker.running + expected[name], kv, name);
+  }
+  std::sort(order.begin(), order.end());
+  for (const auto& [running, kv, name] : order) {
+    if (names.size() < kTakersMax) names.push_back(name);
+  }
+  return names;
+}
+
+void Fleet::expect(RequestId request, const ActorName& taker) {
+  runs_.at(request).taker = taker;
+}
+
+void Fleet::move(const RunMoved& moved, Instant now) {
+  const auto place = runs_.find(moved.request);
+  if (place == runs_.end() || place->second.state.attempt != moved.attempt) return;
+  if (place->second.worker != moved.from) return;
+  Run run = place->second;
+  // Its prefill has ended, if we have not heard of that yet.
+  if (!run.state.prefilled) workers_.at(run.worker).line.finish(moved.request, now);
+  place->second.state.prefilled = run.state.prefilled = true;
+  release(place, now);
+  const auto taker = workers_.find(moved.to);
+  if (taker == workers_.end() || !taker->second.instances.contains(run.model)) return;
+  run.worker = moved.to;
+  run.kv = kv_share(taker->second, run.model, run.kv_tokens);
+  run.taker.reset();
+  taker->second.running += 1;
+  taker->second.kv_used += run.kv;
+  runs_.emplace(moved.request, std::move(run));
 }
 
 void Fleet::release(std::unordered_map<RequestId, Run>::iterator place, Instant now) {
@@ -130,7 +195,9 @@ std::vector<Instant> Fleet::first_free(std::size_t models, Instant now) const {
   std::vector<Instant> first(models, Instant::max());
   for (const auto& [name, worker] : workers_) {
     const Instant free_at = worker.line.free_at(now);
-    for (const auto& [model, instance] : worker.instances) first[model] = std::min(first[model], free_at);
+    for (const auto& [model, instance] : worker.instances) {
+      if (worker.holds(model)) first[model] = std::min(first[model], free_at);
+    }
   }
   return first;
 }

@@ -31,8 +31,9 @@ struct Instance {
 struct Worker {
   ActorName name;
   Incarnation incarnation{};
+  WorkerRole role = WorkerRole::mixed;
   std::map<ModelIndex, Instance> instances;
-  std::vector<PrefillCost> cost;  ///< By ModelIndex, for the policies; infinite where not held.
+  std::vector<PrefillCost> cost;  ///< By ModelIndex, for the policies; infinite where prompts of it are not taken.
   PrefillLine line;
   std::int64_t running = 0;
   std::int64_t running_max = 1;
@@ -41,6 +42,7 @@ struct Worker {
   Micros floor_owed{0};   ///< Prefill time due to requests without a deadline.
 
   [[nodiscard]] bool has_seat() const { return !instances.empty() && running < running_max && !kv_spent; }
+  /// And takes prompts of it.
   [[nodiscard]] bool holds(ModelIndex model) const {
     return model < cost.size() && cost[model].fixed < PrefillCost{}.fixed;
   }
@@ -69,6 +71,12 @@ class Fleet {
   [[nodiscard]] bool fits(const Worker& worker, const WaitingJob& job) const;
   /// Takes a seat, KV and a place in the line; returns the estimate of the prefill time.
   Micros start(Worker& worker, const WaitingJob& job, Instant now);
+  /// For a job that goes to `giver`: workers that could go on with it, the one with the least predicted time per
+  /// token (the fewest runs) first, then the one with the most KV left.
+  [[nodiscard]] std::vector<ActorName> takers(const Worker& giver, const WaitingJob& job) const;
+  /// The run is likely to go there.
+  void expect(RequestId request, const ActorName& taker);
+  void move(const RunMoved& moved, Instant now);
   void prefill_finished(const PrefillFinished& finished, ModelIndex model, Instant now);
   void end(RequestId request, Attempt attempt, Instant now);
   /// The run of this request, of whatever attempt, is not there or will not be heard of again.
@@ -95,10 +103,14 @@ class Fleet {
     ModelIndex model = 0;
     ActorName worker;
     Tokens tokens{0};
+    Tokens kv_tokens{0};
     double kv = 0.0;  // Share of the worker's pages.
+    std::optional<ActorName> taker = {};
   };
 
-  [[nodiscard]] double kv_share(const Worker& worker, const WaitingJob& job) const;
+  [[nodiscard]] Tokens kv_need(const WaitingJob& job) const;
+  [[nodiscard]] static double kv_share(const Worker& worker, ModelIndex model, Tokens need);
+  void price(ModelIndex model);
   void release(std::unordered_map<RequestId, Run>::iterator place, Instant now);
 
   FleetOptions options_;

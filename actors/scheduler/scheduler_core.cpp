@@ -134,6 +134,11 @@ void SchedulerCore::on(const RunEnded& ended, Instant now, Outbox& out) {
   reconsider(now, out);
 }
 
+void SchedulerCore::on(const RunMoved& moved, Instant now, Outbox& out) {
+  fleet_.move(moved, now);
+  reconsider(now, out);
+}
+
 void SchedulerCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   const std::vector<ModelIndex> models = fleet_.lose(lost.actor);
   for (ModelIndex model : models) {

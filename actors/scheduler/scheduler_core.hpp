@@ -42,6 +42,7 @@ class SchedulerCore {
   void on(const InstanceGone& gone, Instant now, Outbox& out);
   void on(const PrefillFinished& finished, Instant now, Outbox& out);
   void on(const RunEnded& ended, Instant now, Outbox& out);
+  void on(const RunMoved& moved, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 

@@ -50,7 +50,8 @@ void ModelKeeper::announce(const ModelId& model, const ActorName& to, Outbox& ou
                                .running_max = options_.running_max,
                                .kv_capacity = runner_.kv_capacity(model),
                                .prefill_tokens_per_second = instance.prefill_tokens_per_second,
-                               .weights_digest = instance.weights_digest});
+                               .weights_digest = instance.weights_digest,
+                               .role = options_.role});
   } else if (holding.residency == Residency::active || holding.failure) {
     out.send(to, InstanceGone{options_.name, model, options_.incarnation,
                               holding.failure ? holding.failure->context : "it is put to sleep"});

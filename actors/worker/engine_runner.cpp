@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "actors/worker/kv_exchange.hpp"
 #include "gpu/engine/engine.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 #include "gpu/memory/restore.hpp"
@@ -74,6 +75,7 @@ class EngineRunner final : public Runner {
         pool_(std::make_unique<PagePool>(kept_.take_device())),
         segments_(*pool_),
         engine_(engine_options(options), *pool_),
+        exchange_(options_, ops_->name(), *pool_, engine_),
         stock_({segments_, engine_, *ops_, &kept_}, options.host_bytes) {
     for (const auto& [model, folder] : options.models) stock_.add(model, folder);
     if (kept_.left()) take_over(*kept_.left());
@@ -137,7 +139,17 @@ class EngineRunner final : public Runner {
 
   Tokens kv_capacity(const ModelId& model) const override { return engine_.kv_capacity(model); }
   Result<void> add(const Run& run) override { return engine_.add(run); }
-  void cancel(RequestId request) override { engine_.cancel(request); }
+  Result<void> add_prefill(const Run& run) override { return exchange_.add(run); }
+  Result<KvPlace> kv_place(const Run& run) const override { return exchange_.place(run); }
+  void let_go(RequestId request) override {
+    (void)engine_.handed_over(request);
+    exchange_.forget(request);
+  }
+  Result<void> take_over(const HandOver& offered) override { return exchange_.take_over(offered); }
+  void cancel(RequestId request) override {
+    engine_.cancel(request);
+    exchange_.forget(request);
+  }
   bool has_work() const override { return engine_.has_work(); }
 
   StepOutcome step() override {
@@ -209,6 +221,7 @@ class EngineRunner final : public Runner {
   std::unique_ptr<PagePool> pool_;
   SegmentStore segments_;
   Engine engine_;
+  KvExchange exchange_;
   Reclaimable& spare_ = engine_.spare_pages();
   ModelStock stock_;
   Move moving_;

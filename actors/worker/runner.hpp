@@ -78,6 +78,14 @@ class Runner {
   [[nodiscard]] virtual Tokens kv_capacity(const ModelId& model) const = 0;
   /// On success its tokens come out of `step`, the last with a finish. The request must not be live.
   virtual Result<void> add(const Run& run) = 0;
+  /// As `add`, but nothing comes after the first token, whose keys and values stay for others until `let_go` or
+  /// `cancel`.
+  virtual Result<void> add_prefill(const Run& run) = 0;
+  /// Where they lie, of `run` with its first token.
+  [[nodiscard]] virtual Result<KvPlace> kv_place(const Run& run) const = 0;
+  virtual void let_go(RequestId request) = 0;
+  /// As `add`, with keys and values that are copied from another worker's pool. On failure all is as before.
+  virtual Result<void> take_over(const HandOver& offered) = 0;
   /// Nothing more comes for this request.
   virtual void cancel(RequestId request) = 0;
   [[nodiscard]] virtual bool has_work() const = 0;

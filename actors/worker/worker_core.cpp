@@ -20,6 +20,10 @@ WorkerCore::WorkerCore(WorkerOptions options, std::unique_ptr<Runner> runner)
 
 void WorkerCore::start(Instant now, Outbox& out) {
   keeper_.start(out);
+  if (options_.role == WorkerRole::prefill && options_.holder.empty()) {
+    out.log(LogLevel::warning, "worker.hands_nothing_over",
+            {{"why", "it has no holder, so others cannot reach its memory; it decodes its prompts itself"}});
+  }
   out.set_timer(kStatus, now + options_.status_every);
 }
 
@@ -35,34 +39,33 @@ void WorkerCore::on(const Order& order, Instant now, Outbox& out) {
 }
 
 void WorkerCore::on(const ActorFound& found, Instant, Outbox& out) {
+  present_.insert(found.actor);
   keeper_.on(found, out);
 }
 
 /// A gateway takes its clients with it. A queue takes its requests: their gateways submit them anew.
 void WorkerCore::on(const ActorLost& lost, Instant, Outbox& out) {
+  present_.erase(lost.actor);
   keeper_.on(lost);
   cancel_where(
       [&](RequestId, const Live& live) {
         return live.tokens_to == lost.actor || queue_of(live.model) == lost.actor;
       },
       out);
+  queue_lost(lost.actor, out);
+  taker_lost(lost.actor, out);
 }
 
 void WorkerCore::on(const Cancel& cancel, Instant, Outbox& out) {
   const auto live = live_.find(cancel.request);
   if (live == live_.end()) return;
-  TokensProduced last;
-  last.request = cancel.request;
-  last.attempt = live->second.attempt;
-  last.first = live->second.next_token;
-  last.finish = FinishReason::cancelled;
-  out.send(live->second.tokens_to, std::move(last));
+  out.send(live->second.tokens_to, last_word(cancel.request, FinishReason::cancelled, Error{ErrorCode::none, {}}));
   cancel_where([&](RequestId request, const Live&) { return request == cancel.request; }, out);
 }
 
 void WorkerCore::on(const Run& run, Instant, Outbox& out) {
   if (!is_news(run)) return;
-  cancel_where([&](RequestId request, const Live&) { return request == run.request; }, out);
+  end_older(run, out);
   if (auto taken = take(run)) {
     keeper_.run_began(run.model, out);
   } else {
@@ -78,7 +81,13 @@ bool WorkerCore::is_news(const Run& run) const {
   return ended == ended_.end() || run.attempt > ended->second;
 }
 
-Result<void> WorkerCore::take(const Run& run) {
+/// Also where another worker has been asked to take it: its queue stops it there.
+void WorkerCore::end_older(const Run& run, Outbox& out) {
+  if (const auto older = live_.find(run.request); older != live_.end()) older->second.outgoing.reset();
+  cancel_where([&](RequestId request, const Live&) { return request == run.request; }, out);
+}
+
+Result<void> WorkerCore::room_for(const Run& run) const {
   if (auto admitted = keeper_.admission(run.model); !admitted) return admitted;
   const std::int64_t taken_max = options_.running_max + options_.waiting_max;
   if (std::int64_t(live_.size()) >= taken_max) {
@@ -86,10 +95,21 @@ Result<void> WorkerCore::take(const Run& run) {
                       options_.name.text() + ": runs taken=" + std::to_string(live_.size()) + " of at most " +
                           std::to_string(taken_max) + "; try again later");
   }
-  if (auto added = runner_->add(run); !added) return added;
+  return {};
+}
+
+Result<void> WorkerCore::take(const Run& run) {
+  if (auto room = room_for(run); !room) return room;
+  const bool leaves = can_hand_over(run);
+  if (auto added = leaves ? runner_->add_prefill(run) : runner_->add(run); !added) return added;
   Live live{
       .attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to, .estimated = run.estimated};
   live.next_token = run.generated.size();
+  if (leaves) {
+    live.outgoing = Outgoing{{.run = run, .said = {}, .from = options_.name, .incarnation = options_.incarnation},
+                             {run.decode_on.begin(), run.decode_on.end()}};
+    live.outgoing->letter.run.decode_on.clear();
+  }
   enter(run.request, std::move(live));
   return {};
 }
@@ -107,16 +127,17 @@ std::int64_t WorkerCore::live(const ModelId& model) const {
 /// A gateway that hears of an unavailable worker submits the request again, with the tokens that it has.
 void WorkerCore::end_all(const ModelId& model, AtDeadline how, Outbox& out) {
   const bool moves_on = how == AtDeadline::migrate;
-  for (const auto& [request, live] : live_) {
+  const Error why = moves_on ? make_error(ErrorCode::unavailable,
+                                          options_.name.text() + " lets model " + model.text() + " go")
+                             : Error{ErrorCode::none, {}};
+  for (auto& [request, live] : live_) {
     if (live.model != model) continue;
-    TokensProduced last;
-    last.request = request;
-    last.attempt = live.attempt;
-    last.first = live.next_token;
-    last.finish = moves_on ? FinishReason::failed : FinishReason::cancelled;
-    last.code = moves_on ? ErrorCode::unavailable : ErrorCode::none;
-    if (moves_on) last.why = options_.name.text() + " lets model " + model.text() + " go";
-    out.send(live.tokens_to, std::move(last));
+    TokensProduced last = last_word(request, moves_on ? FinishReason::failed : FinishReason::cancelled, why);
+    if (live.in_doubt()) {
+      live.outgoing->last_word = std::move(last);
+    } else {
+      out.send(live.tokens_to, std::move(last));
+    }
   }
   cancel_where([&](RequestId, const Live& live) { return live.model == model; }, out);
 }
@@ -138,14 +159,36 @@ void WorkerCore::refuse(const Run& run, const Error& error, Outbox& out) {
   end(run.request, FinishReason::failed, out);
 }
 
-template <class Which>
-void WorkerCore::cancel_where(Which which, Outbox& out) {
+TokensProduced WorkerCore::last_word(RequestId request, FinishReason finish, const Error& why) const {
+  const Live& live = live_.at(request);
+  TokensProduced last;
+  last.request = request;
+  last.attempt = live.attempt;
+  last.first = live.next_token;
+  last.finish = finish;
+  last.code = why.code;
+  last.why = why.context;
+  return last;
+}
+
+std::vector<RequestId> WorkerCore::live_where(const Which& which) const {
   std::vector<RequestId> chosen;
   for (const auto& [request, live] : live_) {
     if (which(request, live)) chosen.push_back(request);
   }
-  std::sort(chosen.begin(), chosen.end());  // the order must not depend on the hash
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+/// Who may have gone to another worker already ends when that one has answered.
+void WorkerCore::cancel_where(const Which& which, Outbox& out) {
+  const std::vector<RequestId> chosen = live_where(which);
   for (const RequestId request : chosen) {
+    Live& live = live_.at(request);
+    if (live.in_doubt()) {
+      live.outgoing->given_up = true;
+      continue;
+    }
     runner_->cancel(request);
     end(request, FinishReason::cancelled, out);
   }
@@ -159,8 +202,14 @@ void WorkerCore::end(RequestId request, FinishReason finish, Outbox& out) {
   const RunEnded ended{request, live.attempt, options_.name, live.model, finish, live.produced};
   out.send(queue_of(live.model), ended);
   out.send(kScheduler, ended);
-  remember(request, live.attempt);
-  const ModelId model = live.model;
+  if (live.outgoing) runner_->let_go(request);
+  forget(request, out);
+}
+
+void WorkerCore::forget(RequestId request, Outbox& out) {
+  const auto entry = live_.find(request);
+  remember(request, entry->second.attempt);
+  const ModelId model = entry->second.model;
   live_.erase(entry);
   if (--live_of_[model] == 0) live_of_.erase(model);
   keeper_.run_ended(model, out);
@@ -183,13 +232,21 @@ void WorkerCore::step(Instant now, Outbox& out) {
   StepOutcome outcome = runner_->step();
   // Tokens first: their readers wait for them, and the others' mailboxes may cost the thread its processor.
   std::vector<std::pair<RequestId, FinishReason>> ended;
+  std::vector<RequestId> leaving;
   for (TokensProduced& produced : outcome.produced) {
-    if (produced.finish != FinishReason::none) ended.emplace_back(produced.request, produced.finish);
-    keeper_.run_produced(live_.at(produced.request).model, now + outcome.elapsed);
+    Live& live = live_.at(produced.request);
+    if (produced.finish != FinishReason::none) {
+      ended.emplace_back(produced.request, produced.finish);
+    } else if (live.outgoing) {
+      leaving.push_back(produced.request);
+      live.outgoing->letter.said = produced;
+    }
+    keeper_.run_produced(live.model, now + outcome.elapsed);
     pass_on(produced, out);
   }
   account(outcome.prefills, now, now + outcome.elapsed, out);
   for (const auto& [request, finish] : ended) end(request, finish, out);
+  for (const RequestId request : leaving) offer(request, out);
   tell_status(true, out);
 }
 
@@ -212,7 +269,7 @@ void WorkerCore::account(const std::vector<PrefillRows>& prefills, Instant began
     Live& live = live_.at(part.request);
     live.prefilled += part.rows;
     live.prefill_time += stretch * part.rows.count() / rows.count();
-    if (!part.done) continue;
+    if (!part.done || std::exchange(live.prefill_told, true)) continue;
     out.send(kScheduler, PrefillFinished{part.request, live.attempt, options_.name, live.model,
                                          live.estimated, live.prefill_time, live.prefilled});
   }

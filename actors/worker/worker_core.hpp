@@ -2,8 +2,12 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -15,7 +19,7 @@
 namespace sangam {
 
 /// The shell calls `step` while `busy`, and hands over letters between two steps: a cancel is obeyed within
-/// one step. Every run that is taken or refused ends in exactly one RunEnded.
+/// one step. Every run that is taken or refused ends in exactly one RunEnded, here or where it is handed over to.
 class WorkerCore final : private LiveRuns {
  public:
   WorkerCore(WorkerOptions options, std::unique_ptr<Runner> runner);
@@ -23,6 +27,9 @@ class WorkerCore final : private LiveRuns {
   void start(Instant now, Outbox& out);
   void on(const Run& run, Instant now, Outbox& out);
   void on(const Cancel& cancel, Instant now, Outbox& out);
+  void on(const HandOver& offered, Instant now, Outbox& out);
+  void on(const HandOverEnded& ended, Instant now, Outbox& out);
+  void on(const RunMoved& moved, Instant now, Outbox& out);
   void on(const Order& order, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
@@ -33,6 +40,16 @@ class WorkerCore final : private LiveRuns {
   void step(Instant now, Outbox& out);
 
  private:
+  /// A run that another worker is to go on with after its first token.
+  struct Outgoing {
+    HandOver letter;
+    std::deque<ActorName> left;      ///< Not asked yet, the best first.
+    std::optional<ActorName> asked = {};  ///< Until it answers the run may be either's, and its pages stay.
+    bool taken = false;       ///< By the one that was asked, which the queue may not know yet.
+    bool queue_lost = false;  ///< Since it was asked: nobody will say that the queue knows.
+    bool given_up = false;           ///< Meanwhile: if it does not go on there, it ends here,
+    std::optional<TokensProduced> last_word = {};  ///< with this to the gateway, where that has heard nothing yet.
+  };
   struct Live {
     Attempt attempt = 1;
     ModelId model;
@@ -43,19 +60,38 @@ class WorkerCore final : private LiveRuns {
     Tokens prefilled{0};
     Tokens produced{0};            ///< In this attempt.
     std::uint64_t next_token = 0;  ///< Index among all generated tokens of the request.
+    bool prefill_told = false;
+    std::optional<Outgoing> outgoing = {};
+
+    [[nodiscard]] bool in_doubt() const { return outgoing && outgoing->asked; }
   };
 
   [[nodiscard]] std::int64_t live(const ModelId& model) const override;
   void end_all(const ModelId& model, AtDeadline how, Outbox& out) override;
 
   [[nodiscard]] bool is_news(const Run& run) const;
+  void end_older(const Run& run, Outbox& out);
+  [[nodiscard]] Result<void> room_for(const Run& run) const;
   [[nodiscard]] Result<void> take(const Run& run);
   void enter(RequestId request, Live live);
   void refuse(const Run& run, const Error& error, Outbox& out);
-  template <class Which>
-  void cancel_where(Which which, Outbox& out);
+  using Which = std::function<bool(RequestId, const Live&)>;
+  /// In an order that does not depend on the hash.
+  [[nodiscard]] std::vector<RequestId> live_where(const Which& which) const;
+  void cancel_where(const Which& which, Outbox& out);
+  [[nodiscard]] TokensProduced last_word(RequestId request, FinishReason finish, const Error& why) const;
   void end(RequestId request, FinishReason finish, Outbox& out);
+  void forget(RequestId request, Outbox& out);
   void remember(RequestId request, Attempt attempt);
+
+  // Runs that change the worker: worker_hand_over.cpp.
+  [[nodiscard]] bool can_hand_over(const Run& run) const;
+  [[nodiscard]] Result<void> take_over(const HandOver& offered, Outbox& out);
+  void offer(RequestId request, Outbox& out);
+  void ask_next(RequestId request, const std::string& why, Outbox& out);
+  void go_on_here(RequestId request, const std::string& why, Outbox& out);
+  void taker_lost(const ActorName& worker, Outbox& out);
+  void queue_lost(const ActorName& queue, Outbox& out);
 
   void account(const std::vector<PrefillRows>& prefills, Instant began, Instant ended, Outbox& out);
   void pass_on(TokensProduced& produced, Outbox& out);
@@ -64,6 +100,7 @@ class WorkerCore final : private LiveRuns {
   const WorkerOptions options_;
   std::unique_ptr<Runner> runner_;
   ModelKeeper keeper_;
+  std::set<ActorName> present_;
   std::map<ModelId, InstanceStatus> told_;
   std::unordered_map<RequestId, Live> live_;
   std::map<ModelId, std::int64_t> live_of_;

@@ -8,6 +8,7 @@
 
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/quantity.hpp"
+#include "messages/vocabulary/residency.hpp"
 #include "messages/vocabulary/time.hpp"
 
 namespace sangam {
@@ -29,6 +30,8 @@ struct WorkerOptions {
   bool preload = true;             ///< Its models are made active at the start, in their order, as far as they fit.
   Bytes host_bytes{std::int64_t{1} << 30};  ///< For weights of models that sleep warm.
   std::string holder;  ///< The socket where its memory is kept beyond its death; empty: nowhere.
+  /// Workers hand runs over where both keep their memory with one holder.
+  WorkerRole role = WorkerRole::mixed;
   Millis status_every{500};
 };
 

@@ -92,6 +92,19 @@ Result<void> KeptMemory::write(const ManifestRecord& record) {
   return manifest_ ? manifest_->write(record) : Result<void>();
 }
 
+Result<std::shared_ptr<const PeerPool>> PeerPool::open(const std::string& store, const std::string& worker,
+                                                       Bytes page) {
+  auto kept = DescriptorStoreClient(store).get(worker);
+  if (!kept) return kept.error();
+  if (kept->size() != kParts) return foreign(worker, kept->size());
+  SharedPages& pool = (*kept)[kPoolPart];
+  auto device = CpuDevice::adopt(std::move(pool.file), {Bytes(std::int64_t(pool.bytes)), page});
+  if (!device) return device.error();
+  auto peer = std::make_shared<PeerPool>();
+  peer->device_ = std::move(*device);
+  return std::shared_ptr<const PeerPool>(std::move(peer));
+}
+
 Result<std::shared_ptr<const PeerWeights>> PeerWeights::open(const std::string& store, const std::string& worker,
                                                              const CpuDeviceOptions& device) {
   auto kept = DescriptorStoreClient(store).get(worker);

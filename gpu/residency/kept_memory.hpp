@@ -49,6 +49,19 @@ class KeptMemory {
   std::vector<std::string> notes_;
 };
 
+/// The pool of a worker on this host, where it lies. It may overwrite it at any time: what is copied from here is to
+/// be held against a digest.
+class PeerPool {
+ public:
+  static Result<std::shared_ptr<const PeerPool>> open(const std::string& store, const std::string& worker, Bytes page);
+
+  [[nodiscard]] PageArena arena() const { return device_->arena(); }
+  [[nodiscard]] Pages pages() const { return device_->pages(); }
+
+ private:
+  std::unique_ptr<CpuDevice> device_;
+};
+
 /// The weights of a worker on this host, read where they lie. It may free or overwrite them at any time: what is
 /// copied from here is to be held against its digest.
 class PeerWeights {

@@ -187,6 +187,9 @@ struct Envelope {
     command @31 :Command;                  # Gateway -> lifecycle: an operator's wish.
     commandEnded @32 :CommandEnded;        # Lifecycle -> gateway: what became of it.
     workerMemory @33 :WorkerMemory;        # Worker -> gateways, lifecycle: bytes.
+    handOver @34 :HandOver;                # Worker -> worker: go on with this run.
+    handOverEnded @35 :HandOverEnded;      # Worker -> worker: it is mine, or why not.
+    runMoved @36 :RunMoved;                # Worker -> queue, scheduler: it is mine.
   }
 }
 
@@ -484,6 +487,9 @@ struct Dispatch {
 
   estimatedMicros @3 :Int64;
   # Predicted prefill time, returned in PrefillFinished.
+
+  decodeOn @4 :List(Text);
+  # Workers to hand the run over to after its prompt, the best first.
 }
 
 struct CannotBeOnTime {
@@ -532,6 +538,9 @@ struct Run {
 
   estimatedMicros @9 :Int64;
   # As in Dispatch.
+
+  decodeOn @10 :List(Text);
+  # As in Dispatch.
 }
 
 struct TokensProduced {
@@ -564,6 +573,97 @@ struct TokensProduced {
 
   why @8 :Text;
   # With finish `failed`: for the client.
+}
+
+struct KvPlace {
+  # Where the keys and values of a run lie in the pool of the worker that computed them, and what must be the same
+  # elsewhere for a copy to mean the same.
+
+  kvName @0 :Text;
+  # Of weights and configuration.
+
+  isa @1 :Text;
+  # Of the kernels: others compute other last bits.
+
+  page @2 :Int64;
+  # Bytes of one page.
+
+  layers @3 :Int64;
+  # How a page is divided, as the following three.
+
+  kvHeads @4 :Int64;
+  # In each layer.
+
+  headDim @5 :Int64;
+  # 16-bit floats.
+
+  tokensPerPage @6 :Int64;
+  # Positions.
+
+  pages @7 :List(UInt32);
+  # Of the worker's pool, in the order of positions.
+
+  digest @8 :Text;
+  # Hex, of the bytes of all these pages in this order.
+}
+
+struct HandOver {
+  # Worker -> worker of the same host, when a prompt is computed: go on with its run. All or nothing. Answered by
+  # HandOverEnded, until when the pages stay as they are. Loss: one of the two is reported lost to the other.
+
+  run @0 :Run;
+  # With all tokens so far as `generated`; the last one has no keys and values yet.
+
+  said @1 :TokensProduced;
+  # What the gateway has been told last; who takes the run repeats it.
+
+  from @2 :Text;
+  # Whose pool.
+
+  incarnation @3 :UInt64;
+  # Of `from`.
+
+  kv @4 :KvPlace;
+  # Of all tokens but the last.
+}
+
+struct HandOverEnded {
+  # Worker -> worker, exactly one per HandOver. Loss: the worker is reported lost.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  worker @2 :Text;
+  # Who says so.
+
+  code @3 :ErrorCode;
+  # None: the run is this worker's now. Otherwise nothing has happened there.
+
+  why @4 :Text;
+  # With a code.
+}
+
+struct RunMoved {
+  # Worker that has taken a run over -> queue and scheduler, once, before all else that it says of the run. The queue
+  # tells the gateway (Started); one that has no such run answers with Cancel. Loss: the worker is reported lost.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  model @2 :Text;
+  # As in Run.
+
+  from @3 :Text;
+  # Who had it.
+
+  to @4 :Text;
+  # Who has it.
 }
 
 struct PrefillFinished {
@@ -639,6 +739,9 @@ struct InstanceReady {
 
   weightsDigest @6 :Text;
   # Hex; names the bytes that serve.
+
+  role @7 :WorkerRole;
+  # What the worker is for.
 }
 
 struct InstanceGone {
@@ -735,6 +838,14 @@ struct ActorLost {
 
   why @2 :Text;
   # For logs.
+}
+
+enum WorkerRole {
+  # What a worker is for.
+
+  mixed @0;    # Whole runs.
+  prefill @1;  # Prompts, whose runs others go on with.
+  decode @2;   # Going on with such runs.
 }
 
 # ---- Models that come and go -------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ namespace sangam {
 using Message = std::variant<Submit, Accepted, Refused, Started, Interrupted, Cancel, Enqueued, Withdrawn,
                              Dispatch, CannotBeOnTime, Run, TokensProduced, PrefillFinished, RunEnded,
                              InstanceReady, InstanceGone, InstanceStatus, QueueStatus, ActorFound, ActorLost, InstanceState,
-                             Order, OrderEnded, Wanted, Unservable, Command, CommandEnded, WorkerMemory>;
+                             Order, OrderEnded, Wanted, Unservable, Command, CommandEnded, WorkerMemory, HandOver,
+                             HandOverEnded, RunMoved>;
 
 /// W3C Trace Context: which trace and span this message belongs to; all zero where there is none.
 struct TraceContext {

@@ -90,7 +90,7 @@ struct Refused {
 };
 BOOST_DESCRIBE_STRUCT(Refused, (), (request, attempt, code, why, retry_after))
 
-/// Queue -> gateway, when the request is handed to a worker.
+/// Queue -> gateway, when the request is handed to a worker, and again when another one has taken it over.
 struct Started {
   RequestId request{};
   Attempt attempt = 1;
@@ -143,8 +143,9 @@ struct Dispatch {
   Attempt attempt = 1;
   ActorName worker;
   Micros estimated{0};  ///< Predicted prefill time, returned in PrefillFinished.
+  std::vector<ActorName> decode_on = {};  ///< Workers to hand the run over to after its prompt, the best first.
 };
-BOOST_DESCRIBE_STRUCT(Dispatch, (), (request, attempt, worker, estimated))
+BOOST_DESCRIBE_STRUCT(Dispatch, (), (request, attempt, worker, estimated, decode_on))
 
 /// Scheduler -> queue: no instance can meet the deadline.
 struct CannotBeOnTime {
@@ -155,7 +156,8 @@ struct CannotBeOnTime {
 BOOST_DESCRIBE_STRUCT(CannotBeOnTime, (), (request, attempt, earliest_in))
 
 /// Queue -> worker. Answered by TokensProduced to `tokens_to`, PrefillFinished to the scheduler and exactly one
-/// RunEnded to the queue and the scheduler. A newer attempt replaces the older one.
+/// RunEnded to the queue and the scheduler: by this worker, or by the one that has taken the run over from it. A
+/// newer attempt replaces the older one.
 struct Run {
   RequestId request{};
   Attempt attempt = 1;
@@ -167,10 +169,11 @@ struct Run {
   Sampling sampling;
   ActorName tokens_to;
   Micros estimated{0};
+  std::vector<ActorName> decode_on;  ///< As in Dispatch.
 };
 BOOST_DESCRIBE_STRUCT(Run, (),
                       (request, attempt, model, tenant, service_class, prompt, generated, sampling, tokens_to,
-                       estimated))
+                       estimated, decode_on))
 
 struct TokenLogprob {
   TokenId token = 0;
@@ -200,6 +203,55 @@ struct TokensProduced {
 };
 BOOST_DESCRIBE_STRUCT(TokensProduced, (), (request, attempt, first, tokens, logprobs, finish, cached, code, why))
 
+/// Where the keys and values of a run lie in the pool of the worker that computed them, and what must be the
+/// same elsewhere for a copy to mean the same.
+struct KvPlace {
+  std::string kv_name;  ///< Of weights and configuration.
+  std::string isa;      ///< Of the kernels: others compute other last bits.
+  Bytes page{0};
+  std::int64_t layers = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t tokens_per_page = 0;
+  std::vector<std::uint32_t> pages;  ///< Of the worker's pool, in the order of positions.
+  std::string digest;                ///< Hex, of the bytes of all these pages in this order.
+};
+BOOST_DESCRIBE_STRUCT(KvPlace, (),
+                      (kv_name, isa, page, layers, kv_heads, head_dim, tokens_per_page, pages, digest))
+
+/// Worker -> worker of the same host: go on with a run whose prompt is computed. All or nothing; answered by
+/// HandOverEnded, until when the pages stay as they are.
+struct HandOver {
+  Run run;              ///< With all tokens so far as `generated`; the last one has no keys and values yet.
+  TokensProduced said;  ///< What the gateway has been told last: whoever takes the run repeats it, since its own
+                        ///< letters may be faster.
+  ActorName from;
+  Incarnation incarnation{};  ///< Of `from`.
+  KvPlace kv = {};
+};
+BOOST_DESCRIBE_STRUCT(HandOver, (), (run, said, from, incarnation, kv))
+
+/// The answer to HandOver.
+struct HandOverEnded {
+  RequestId request{};
+  Attempt attempt = 1;
+  ActorName worker;
+  ErrorCode code = ErrorCode::none;  ///< None: the run is this worker's now. Otherwise nothing has happened here.
+  std::string why = {};
+};
+BOOST_DESCRIBE_STRUCT(HandOverEnded, (), (request, attempt, worker, code, why))
+
+/// Worker that has taken a run over -> queue and scheduler, before anything else that it says of the run. The queue
+/// tells the gateway (Started); one that has no such run answers with Cancel.
+struct RunMoved {
+  RequestId request{};
+  Attempt attempt = 1;
+  ModelId model;
+  ActorName from;
+  ActorName to;
+};
+BOOST_DESCRIBE_STRUCT(RunMoved, (), (request, attempt, model, from, to))
+
 /// Worker -> scheduler, when a prefill ends, also in failure. At most one per attempt, before its RunEnded.
 struct PrefillFinished {
   RequestId request{};
@@ -212,7 +264,7 @@ struct PrefillFinished {
 };
 BOOST_DESCRIBE_STRUCT(PrefillFinished, (), (request, attempt, worker, model, estimated, measured, computed))
 
-/// Worker -> queue and scheduler: exactly one per Run, whatever happened.
+/// Worker -> queue and scheduler: exactly one per Run, whatever happened, from the worker that had it last.
 struct RunEnded {
   RequestId request{};
   Attempt attempt = 1;

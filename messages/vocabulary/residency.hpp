@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/describe/class.hpp>
+#include <boost/describe/enum.hpp>
 #include <cstdint>
 #include <string>
 
@@ -10,6 +11,10 @@
 #include "messages/vocabulary/time.hpp"
 
 namespace sangam {
+
+/// What a worker is for: whole runs, prompts whose runs others go on with, or going on with such runs.
+enum class WorkerRole : std::uint16_t { mixed, prefill, decode };
+BOOST_DESCRIBE_ENUM(WorkerRole, mixed, prefill, decode)
 
 /// Worker -> scheduler and gateways: this worker serves the model from now on. Repeated when the hearer
 /// appears anew (ActorFound).
@@ -21,10 +26,11 @@ struct InstanceReady {
   Tokens kv_capacity{0};         ///< Tokens of this model that the worker's pages could hold.
   double prefill_tokens_per_second = 0.0;  ///< Measured at load; the prior of the cost model.
   std::string weights_digest;              ///< Hex; names the bytes that serve.
+  WorkerRole role = WorkerRole::mixed;
 };
 BOOST_DESCRIBE_STRUCT(InstanceReady, (),
                       (worker, model, incarnation, running_max, kv_capacity, prefill_tokens_per_second,
-                       weights_digest))
+                       weights_digest, role))
 
 /// Worker -> scheduler and gateways: the worker serves the model no longer, or could not load it.
 struct InstanceGone {

@@ -32,6 +32,10 @@ class LoadOnly final : public Runner {
   LoadedInstance instance(const ModelId&) const override { return {1.0, digest_, {}}; }
   Tokens kv_capacity(const ModelId&) const override { return Tokens(8); }
   Result<void> add(const Run&) override { return {}; }
+  Result<void> add_prefill(const Run&) override { return {}; }
+  Result<KvPlace> kv_place(const Run&) const override { return KvPlace{}; }
+  void let_go(RequestId) override {}
+  Result<void> take_over(const HandOver&) override { return {}; }
   void cancel(RequestId) override {}
   bool has_work() const override { return false; }
   StepOutcome step() override { return {}; }

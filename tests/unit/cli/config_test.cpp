@@ -159,3 +159,15 @@ TEST_CASE("a file or a pool that is absent is an error that names it") {
   CHECK(absent.error().context.starts_with("/nowhere/mesh.toml: "));
   CHECK_FALSE(default_mesh_config("/nowhere"));
 }
+
+TEST_CASE("a worker's role is one of three words") {
+  const auto config = read("[[worker]]\nname = \"worker/1\"\nrole = \"prefill\"\n"
+                           "[[worker]]\nname = \"worker/2\"\nrole = \"decode\"\n"
+                           "[[worker]]\nname = \"worker/3\"\n");
+  REQUIRE(config);
+  CHECK(config->workers[0].role == WorkerRole::prefill);
+  CHECK(config->workers[1].role == WorkerRole::decode);
+  CHECK(config->workers[2].role == WorkerRole::mixed);
+  CHECK(error_of("[[worker]]\nname = \"worker/1\"\nrole = \"both\"\n").find("mixed, prefill or decode, not 'both'") !=
+        std::string::npos);
+}

@@ -291,3 +291,76 @@ TEST_CASE("a model that cannot be had: what waits learns the cause, what comes i
   desk.tell(2'010, submit(4));
   CHECK(desk.said<Accepted>().size() == 1);
 }
+
+namespace {
+
+RunMoved moved(std::uint64_t id, Attempt attempt = 1) {
+  return {RequestId(id), attempt, kModel, kWorker, kOtherWorker};
+}
+
+}  // namespace
+
+TEST_CASE("the worker learns where its run is to go on") {
+  Desk desk;
+  desk.tell(0, submit(1));
+  Dispatch named = dispatch(1);
+  named.decode_on = {kOtherWorker};
+  desk.tell(1, named);
+  CHECK(desk.only<Run>(kWorker).decode_on == std::vector{kOtherWorker});
+}
+
+TEST_CASE("a run that has moved is ended, cancelled and interrupted where it is now") {
+  Desk desk;
+  desk.tell(0, submit(1));
+  desk.tell(1, dispatch(1));
+  desk.tell(2, moved(1));
+  CHECK(desk.out.letters.size() == 2);
+  CHECK(desk.only<RunMoved>(kWorker).to == kOtherWorker);
+  CHECK(desk.only<Started>(kGateway).worker == kOtherWorker);
+  CHECK(desk.only<Started>(kGateway).queued == Millis(1));
+  desk.tell(3, ended(1));  // of the worker that has it no longer
+  CHECK(desk.status(3).running == 1);
+  SUBCASE("ended") {
+    desk.tell(4, ended(1, 1, kOtherWorker));
+    CHECK(desk.status(5).running == 0);
+  }
+  SUBCASE("cancelled") {
+    desk.tell(4, Cancel{RequestId(1)});
+    CHECK(desk.only<Cancel>(kOtherWorker).request == RequestId(1));
+    CHECK(desk.said<Cancel>(kWorker).empty());
+  }
+  SUBCASE("interrupted") {
+    desk.tell(4, ActorLost{kWorker, Incarnation(1), "killed"});
+    CHECK(desk.said<Interrupted>().empty());
+    desk.tell(5, ActorLost{kOtherWorker, Incarnation(1), "killed"});
+    CHECK(desk.only<Interrupted>(kGateway).attempt == 1);
+  }
+}
+
+TEST_CASE("a run that moves while it is cancelled is cancelled there, too") {
+  Desk desk;
+  desk.tell(0, submit(1));
+  desk.tell(1, dispatch(1));
+  desk.tell(2, Cancel{RequestId(1)});
+  CHECK(desk.said<Cancel>(kWorker).size() == 1);
+  desk.tell(3, moved(1));
+  CHECK(desk.said<Cancel>(kOtherWorker).size() == 1);
+  desk.tell(4, ended(1, 1, kOtherWorker));
+  CHECK(desk.status(5).running == 0);
+}
+
+TEST_CASE("a run that moves when nobody waits for it any more is stopped where it has gone") {
+  Desk desk;
+  desk.tell(0, moved(9));
+  CHECK(desk.only<Cancel>(kOtherWorker).request == RequestId(9));
+
+  desk.tell(0, submit(1));
+  desk.tell(1, dispatch(1));
+  desk.tell(2, ActorLost{kWorker, Incarnation(1), "killed"});
+  desk.tell(3, moved(1));
+  CHECK(desk.said<Cancel>(kOtherWorker).size() == 1);
+  desk.tell(4, again(submit(1), 2, {5}));
+  desk.tell(5, dispatch(1, 2, kOtherWorker));
+  desk.tell(6, moved(1));  // that worker has ended it for the later attempt
+  CHECK(desk.said<Cancel>().empty());
+}

@@ -560,3 +560,84 @@ TEST_CASE("numbers at the edge of their types are taken for what they are") {
   mesh.enqueue(0, 3, 10, -1000);
   CHECK(mesh.said() == "1>late 2>worker/1 3>late");
 }
+
+namespace {
+
+const ActorName kWorker3("worker/3");
+
+InstanceReady ready_as(WorkerRole role, const ActorName& worker, std::int64_t kv_capacity = 100'000) {
+  InstanceReady ready{worker, kMed, Incarnation{1}, 8, Tokens(kv_capacity), 1000.0, ""};
+  ready.role = role;
+  return ready;
+}
+
+Dispatch last_dispatch(const Mesh& mesh) {
+  return std::get<Dispatch>(mesh.last_letter().message);
+}
+
+RunMoved moved(std::uint64_t id, const ActorName& from, const ActorName& to) {
+  return {RequestId{id}, 1, kMed, from, to};
+}
+
+std::int64_t running(const Mesh& mesh, const ActorName& worker) {
+  return mesh.core().fleet().workers().at(worker).running;
+}
+
+}  // namespace
+
+TEST_CASE("prompts go to workers that prefill, with those that decode named by fewest runs, then by KV left") {
+  Mesh mesh;
+  mesh.tell(0, ready_as(WorkerRole::decode, kWorker1, 1'000));
+  mesh.tell(0, ready_as(WorkerRole::prefill, kWorker2));
+  mesh.tell(0, ready_as(WorkerRole::decode, kWorker3, 2'000));
+  mesh.enqueue(0, 1, 10, 1000);
+  CHECK(last_dispatch(mesh).worker == kWorker2);
+  CHECK(last_dispatch(mesh).decode_on == std::vector{kWorker3, kWorker1});
+  mesh.prefilled(11, 1, 10, kWorker2);
+  mesh.enqueue(11, 2, 10, 1000);
+  CHECK(last_dispatch(mesh).decode_on == std::vector{kWorker1, kWorker3});  // the first is expected at worker/3
+  mesh.tell(12, moved(1, kWorker2, kWorker3));
+  CHECK(running(mesh, kWorker2) == 1);
+  CHECK(running(mesh, kWorker3) == 1);
+  mesh.ended(13, 1, kWorker3);
+  CHECK(running(mesh, kWorker3) == 0);
+}
+
+TEST_CASE("a mixed worker keeps its runs") {
+  Mesh mesh;
+  mesh.ready(0, kWorker1, kMed);
+  mesh.tell(0, ready_as(WorkerRole::decode, kWorker2));
+  mesh.enqueue(0, 1, 10, 1000);
+  CHECK(last_dispatch(mesh).worker == kWorker1);
+  CHECK(last_dispatch(mesh).decode_on.empty());
+}
+
+TEST_CASE("a worker that decodes gets prompts while nobody else holds the model, and no longer") {
+  Mesh mesh;
+  mesh.tell(0, ready_as(WorkerRole::decode, kWorker1));
+  mesh.enqueue(0, 1, 10, 1000);
+  CHECK(mesh.said() == "1>worker/1");
+  mesh.tell(1, ready_as(WorkerRole::prefill, kWorker2));
+  mesh.prefilled(11, 1, 10);  // its cost model has learned, and still it takes none
+  mesh.enqueue(11, 2, 10, 1000);
+  CHECK(mesh.said() == "2>worker/2");
+  mesh.tell(12, ActorLost{kWorker2, Incarnation{1}, "killed"});
+  mesh.enqueue(12, 3, 10, 1000);
+  CHECK(mesh.said() == "3>worker/1");
+}
+
+TEST_CASE("a run that has moved before its prefill was told of has ended it, and dies with its taker") {
+  Mesh mesh;
+  mesh.tell(0, ready_as(WorkerRole::prefill, kWorker1));
+  mesh.tell(0, ready_as(WorkerRole::decode, kWorker2));
+  mesh.enqueue(0, 1, 100, 1000);
+  mesh.tell(50, moved(1, kWorker1, kWorker2));
+  CHECK(mesh.epdt(kWorker1, 50) == at(50));
+  mesh.prefilled(51, 1, 100);
+  CHECK(running(mesh, kWorker1) == 0);
+  CHECK(running(mesh, kWorker2) == 1);
+  mesh.tell(52, moved(1, kWorker1, kWorker2));  // of a run that is not there
+  CHECK(running(mesh, kWorker2) == 1);
+  mesh.tell(60, ActorLost{kWorker2, Incarnation{1}, "killed"});
+  CHECK_FALSE(mesh.core().fleet().run_of(RequestId{1}).has_value());
+}

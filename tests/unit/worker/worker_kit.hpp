@@ -40,6 +40,9 @@ class ScriptedRunner final : public Runner {
     int abandoned = 0;
     Tokens kv_capacity{1000};
     Result<void> next_add;
+    Result<void> next_take_over;
+    std::vector<RequestId> prefilling;  ///< Added for others, and not let go.
+    std::vector<HandOver> taken;
     std::vector<RequestId> live;
     std::vector<RequestId> cancelled;
     std::deque<StepOutcome> outcomes;
@@ -88,8 +91,26 @@ class ScriptedRunner final : public Runner {
     state_.live.push_back(run.request);
     return {};
   }
+  Result<void> add_prefill(const Run& run) override {
+    state_.prefilling.push_back(run.request);
+    return add(run);
+  }
+  Result<KvPlace> kv_place(const Run& run) const override {
+    return KvPlace{.kv_name = "weights", .isa = "avx2", .pages = {7}, .digest = std::to_string(run.generated.size())};
+  }
+  void let_go(RequestId request) override {
+    std::erase(state_.prefilling, request);
+    std::erase(state_.live, request);
+  }
+  Result<void> take_over(const HandOver& offered) override {
+    if (!state_.next_take_over) return state_.next_take_over;
+    state_.taken.push_back(offered);
+    state_.live.push_back(offered.run.request);
+    return {};
+  }
   void cancel(RequestId request) override {
     std::erase(state_.live, request);
+    std::erase(state_.prefilling, request);
     state_.cancelled.push_back(request);
   }
   bool has_work() const override { return !state_.live.empty(); }
@@ -128,7 +149,8 @@ inline WorkerOptions options() {
 
 /// A worker with its scripted runner, and what it last said.
 struct Desk {
-  explicit Desk(bool loaded = true) : worker(options(), std::make_unique<ScriptedRunner>(runner)) {
+  explicit Desk(bool loaded = true, WorkerOptions as = options())
+      : worker(std::move(as), std::make_unique<ScriptedRunner>(runner)) {
     worker.start(at(0), out);
     for (const ActorName& actor : {kScheduler, kGateway, kLifecycle}) worker.on(ActorFound{actor, Incarnation{1}}, at(0), out);
     if (loaded) finish_moves();
