@@ -26,6 +26,26 @@ typename FrameType::Builder new_frame(capnp::MessageBuilder& message) {
   return frame;
 }
 
+/// Says the names, which must not be empty, and nothing else; also in structs within.
+template <class M>
+void say_names(capnp::DynamicStruct::Builder said) {
+  wire::for_each_member<M>([&](auto m) {
+    using Member = std::remove_cvref_t<decltype(std::declval<M&>().*m.pointer)>;
+    const std::string field = wire::field_name<Member>(m.name);
+    if constexpr (wire::AName<Member>) said.set(field, "x");
+    if constexpr (wire::AStruct<Member>) say_names<Member>(said.init(field).template as<capnp::DynamicStruct>());
+  });
+}
+
+template <class M>
+void set_names(M& message) {
+  wire::for_each_member<M>([&](auto m) {
+    using Member = std::remove_cvref_t<decltype(message.*m.pointer)>;
+    if constexpr (wire::AName<Member>) message.*m.pointer = Member("x");
+    if constexpr (wire::AStruct<Member>) set_names(message.*m.pointer);
+  });
+}
+
 /// A message of which nothing was said but its names, as the schema alone would have it.
 template <class M>
 wire::Decoded<wire::Frame> decode_unsaid() {
@@ -36,11 +56,7 @@ wire::Decoded<wire::Frame> decode_unsaid() {
   envelope.setId(1);
   auto choice =
       capnp::DynamicStruct::Builder(capnp::toDynamic(envelope)).get("message").as<capnp::DynamicStruct>();
-  auto said = choice.init(wire::field_name<void>(wire::struct_name<M>())).template as<capnp::DynamicStruct>();
-  wire::for_each_member<M>([&](auto m) {
-    using Member = std::remove_cvref_t<decltype(std::declval<M&>().*m.pointer)>;
-    if constexpr (wire::AName<Member>) said.set(wire::field_name<Member>(m.name), "x");
-  });
+  say_names<M>(choice.init(wire::field_name<void>(wire::struct_name<M>())).template as<capnp::DynamicStruct>());
   return decode(message);
 }
 
@@ -52,10 +68,7 @@ TEST_CASE("what nobody said has the same default in the schema as in C++") {
     const std::string name(wire::struct_name<M>());
     CAPTURE(name);
     M expected;
-    wire::for_each_member<M>([&](auto m) {
-      using Member = std::remove_cvref_t<decltype(expected.*m.pointer)>;
-      if constexpr (wire::AName<Member>) expected.*m.pointer = Member("x");
-    });
+    set_names(expected);
     const auto frame = decode_unsaid<M>();
     REQUIRE_MESSAGE(frame.has_value(), frame.error().why);
     CHECK(sangam::testing::same(std::get<M>(std::get<EnvelopePtr>(frame->body)->message), expected));
