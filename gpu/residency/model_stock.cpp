@@ -45,7 +45,7 @@ Result<void> ModelStock::open_folder(Entry& entry) {
 Result<void> ModelStock::begin(const ModelId& model, Residency target, Peers peers) {
   Entry& entry = entries_.at(model);
   SANGAM_ASSERT(!going_ && entry.residency != target, model);
-  going_.emplace();
+  going_ = Going();
   going_->model = model;
   going_->target = target;
   going_->peers = std::move(peers);
