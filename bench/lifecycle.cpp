@@ -18,6 +18,7 @@
 
 #include "bench/engine/random_model.hpp"
 #include "bench/engine/write_checkpoint.hpp"
+#include "bench/middle_model.hpp"
 #include "bench/report.hpp"
 #include "cli/holder.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
@@ -50,21 +51,6 @@ double seconds_since(Clock::time_point began) {
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
   return values[values.size() / 2];
-}
-
-ModelConfig large_config() {
-  ModelConfig config;
-  config.architecture = Architecture::llama;
-  config.vocab_size = 32'000;
-  config.hidden_size = 1024;
-  config.intermediate_size = 2816;
-  config.layers = 12;
-  config.heads = 16;
-  config.kv_heads = 4;
-  config.head_dim = 64;
-  config.context = 2048;
-  config.tied_embeddings = false;
-  return config;
 }
 
 /// The tensors of `other` in about 40 % of the bytes, those of `base` elsewhere: whole layers from the last one down.
@@ -155,8 +141,8 @@ int main(int argc, char** argv) {
   const fs::path folder = fs::temp_directory_path() / ("sangam-bench-lifecycle-" + std::to_string(getpid()));
   fs::create_directories(folder);
   {
-    const RandomModel base(large_config(), 1);
-    const RandomModel other(large_config(), 2);
+    const RandomModel base(config_of_400_megabytes(), 1);
+    const RandomModel other(config_of_400_megabytes(), 2);
     if (auto written = write_checkpoint(base, folder / "large"); !written) give_up(written.error().context);
     if (auto written = write_checkpoint(other, folder / "other"); !written) give_up(written.error().context);
     write_variant(folder / "large", folder / "other", folder / "variant");

@@ -11,6 +11,7 @@
 
 #include "bench/engine/random_model.hpp"
 #include "bench/engine/write_checkpoint.hpp"
+#include "bench/middle_model.hpp"
 #include "bench/processes.hpp"
 #include "bench/report.hpp"
 #include "cli/http_client.hpp"
@@ -23,19 +24,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 5;
-
-ModelConfig config_of_400_megabytes() {
-  ModelConfig config;
-  config.vocab_size = 32'000;
-  config.hidden_size = 1024;
-  config.intermediate_size = 2816;
-  config.layers = 12;
-  config.heads = 16;
-  config.kv_heads = 4;
-  config.head_dim = 64;
-  config.context = 2048;
-  return config;
-}
 
 double millis_since(Clock::time_point began) {
   return std::chrono::duration<double, std::milli>(Clock::now() - began).count();

@@ -1,18 +1,15 @@
 // Memory that outlives its worker: found again, proven, forked by peers, and never trusted.
 #include <doctest/doctest.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 #include "gpu/memory/restore.hpp"
 #include "gpu/residency/model_stock.hpp"
+#include "tests/unit/gpu_residency/store_house.hpp"
 
 namespace sangam {
 namespace {
@@ -21,36 +18,6 @@ namespace fs = std::filesystem;
 
 const ModelId kArith{"A-arith"};
 const ModelId kRoman{"A-roman"};
-
-/// A store of descriptors on a thread of its own, and a folder for its socket.
-class StoreHouse {
- public:
-  StoreHouse() {
-    fs::create_directories(folder);
-    DescriptorStoreOptions options;
-    options.path = socket();
-    options.descriptors_max = 64;
-    store_ = DescriptorStore::open(std::move(options)).value();
-    thread_ = std::thread([this] {
-      pollfd waiting[] = {{store_->file(), POLLIN, 0}, {stop_.number(), POLLIN, 0}};
-      while (poll(waiting, 2, -1) > 0 && waiting[1].revents == 0) store_->serve_ready();
-    });
-  }
-  ~StoreHouse() {
-    (void)eventfd_write(stop_.number(), 1);
-    thread_.join();
-    store_.reset();
-    fs::remove_all(folder);
-  }
-  [[nodiscard]] std::string socket() const { return (folder / "holder.sock").string(); }
-
-  fs::path folder = fs::temp_directory_path() / ("sangam-kept-" + std::to_string(getpid()));
-
- private:
-  FileDescriptor stop_{eventfd(0, EFD_CLOEXEC)};
-  std::unique_ptr<DescriptorStore> store_;
-  std::thread thread_;
-};
 
 constexpr Bytes kPool{16 << 20};
 constexpr Bytes kPage{16384};

@@ -1,56 +1,20 @@
 // Two whole workers and a holder: a run that is handed over says what it would have said, and pages are given back.
 #include <doctest/doctest.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "actors/worker/engine_runner.hpp"
-#include "gpu/device/descriptor_store.hpp"
+#include "tests/unit/gpu_residency/store_house.hpp"
 
 using namespace sangam;
 
 namespace {
 
-namespace fs = std::filesystem;
-
 const ModelId kDate("A-date");
-
-/// A store of descriptors on a thread of its own.
-class StoreThread {
- public:
-  StoreThread() {
-    fs::create_directories(folder_);
-    DescriptorStoreOptions options;
-    options.path = socket();
-    options.descriptors_max = 64;
-    store_ = DescriptorStore::open(std::move(options)).value();
-    thread_ = std::thread([this] {
-      pollfd waiting[] = {{store_->file(), POLLIN, 0}, {stop_.number(), POLLIN, 0}};
-      while (poll(waiting, 2, -1) > 0 && waiting[1].revents == 0) store_->serve_ready();
-    });
-  }
-  ~StoreThread() {
-    (void)eventfd_write(stop_.number(), 1);
-    thread_.join();
-    store_.reset();
-    fs::remove_all(folder_);
-  }
-  [[nodiscard]] std::string socket() const { return (folder_ / "holder.sock").string(); }
-
- private:
-  fs::path folder_ = fs::temp_directory_path() / ("sangam-exchange-" + std::to_string(getpid()));
-  FileDescriptor stop_{eventfd(0, EFD_CLOEXEC)};
-  std::unique_ptr<DescriptorStore> store_;
-  std::thread thread_;
-};
 
 struct Told {
   std::vector<TokenId> tokens;
@@ -61,7 +25,7 @@ struct Told {
 };
 
 struct Worker {
-  Worker(const StoreThread& store, const std::string& name, const std::string& isa = "best", Bytes page = Bytes{64 << 10}) {
+  Worker(const StoreHouse& store, const std::string& name, const std::string& isa = "best", Bytes page = Bytes{64 << 10}) {
     WorkerOptions options;
     options.name = ActorName(name);
     options.models = {{kDate, SANGAM_SOURCE_DIR "/models/A-date"}};
@@ -120,7 +84,7 @@ Bytes kv_of(const Worker& worker) { return worker.runner->memory().kv; }
 }  // namespace
 
 TEST_CASE("a run that is handed over says the same, bit by bit, and leaves no page behind") {
-  const StoreThread store;
+  const StoreHouse store;
   for (const double temperature : {0.0, 1.0}) {
     CAPTURE(temperature);
     Worker giver(store, "worker/1"), taker(store, "worker/2"), alone(store, "worker/3");
@@ -144,7 +108,7 @@ TEST_CASE("a run that is handed over says the same, bit by bit, and leaves no pa
 }
 
 TEST_CASE("the worker that computed the prompt can go on itself, with the same bits") {
-  const StoreThread store;
+  const StoreHouse store;
   Worker giver(store, "worker/1"), alone(store, "worker/3");
   const HandOver letter = prefilled(giver, ask(1.0));
   giver.runner->let_go(RequestId{1});
@@ -157,7 +121,7 @@ TEST_CASE("the worker that computed the prompt can go on itself, with the same b
 }
 
 TEST_CASE("what is not what was promised is refused, and nothing of it stays") {
-  const StoreThread store;
+  const StoreHouse store;
   Worker giver(store, "worker/1"), taker(store, "worker/2");
   const HandOver letter = prefilled(giver, ask(0.0));
   const auto refused = [&](Worker& by, auto change) {
