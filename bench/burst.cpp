@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "bench/report.hpp"
-#include "gpu/engine/loader.hpp"
+#include "gpu/residency/loader.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 
 using namespace sangam;

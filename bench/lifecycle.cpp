@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
   Depot two(socket, "worker/2", folder);
   for (int round = 0; round < kRounds; ++round) {
     const auto began = Clock::now();
-    auto peer = PeerWeights::open(socket, "worker/1", kDevice);
+    auto peer = PeerWeights::open(socket, "worker/1", kDevice.page);
     if (!peer) give_up(peer.error().context);
     two.move(kLarge, Residency::active, {*peer});
     forks.push_back(seconds_since(began));

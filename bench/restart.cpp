@@ -65,7 +65,7 @@ double age_ms(pid_t pid) {
   return (double(now.tv_sec) + double(now.tv_nsec) / 1e9 - started_s) * 1e3;
 }
 
-/// One token, streamed; the request waits in its queue as long as nobody serves.
+/// One token; the request waits in its queue as long as nobody serves.
 void one_token(const HttpBase& base) {
   const HttpCall call{"POST", "/v1/completions",
                       R"({"model":"first","prompt":[1,2,3],"max_tokens":1,"temperature":0,"ignore_eos":true})", Millis(60'000)};

@@ -27,6 +27,7 @@ class CatalogRunner final : public Runner {
   CatalogRunner(std::unique_ptr<Runner> runner, std::map<ModelId, fs::path> folders, Store& store)
       : runner_(std::move(runner)), folders_(std::move(folders)), catalog_(store) {}
 
+  std::vector<std::string> notes() const override { return runner_->notes(); }
   std::vector<ModelId> adopted() const override { return runner_->adopted(); }
   Result<void> begin(const Move& move) override {
     moving_ = move;

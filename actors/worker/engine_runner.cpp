@@ -76,10 +76,15 @@ class EngineRunner final : public Runner {
         segments_(*pool_),
         engine_(engine_options(options), *pool_),
         exchange_(options_, ops_->name(), *pool_, engine_),
-        stock_({segments_, engine_, *ops_, &kept_}, options.host_bytes) {
+        stock_(
+            {segments_, engine_, *ops_, &kept_, [this](Model& m) { return prefill_rate(m, *pool_, options_.step_tokens); }},
+            options.host_bytes),
+        notes_(kept_.notes()) {
     for (const auto& [model, folder] : options.models) stock_.add(model, folder);
     if (kept_.left()) take_over(*kept_.left());
   }
+
+  std::vector<std::string> notes() const override { return notes_; }
 
   std::vector<ModelId> adopted() const override {
     std::vector<ModelId> models;
@@ -90,18 +95,12 @@ class EngineRunner final : public Runner {
   }
 
   Result<void> begin(const Move& move) override {
-    moving_ = move;
     phases_.clear();
     return timed([&] { return stock_.begin(move.model, move.target, peers(move.sources)); });
   }
 
   Result<bool> advance(bool others_wait) override {
-    auto done = timed([&] { return stock_.advance(others_wait ? kPieceBesideOthers : kPieceAlone); });
-    if (!done || !*done || stock_.residency(moving_.model) != Residency::active) return done;
-    if (stock_.blueprint(moving_.model).prefill_tokens_per_second > 0) return done;  // It was measured before.
-    const double rate = prefill_rate(stock_.model(moving_.model), *pool_, options_.step_tokens);
-    if (auto noted = stock_.note_prefill_rate(moving_.model, rate); !noted) return noted.error();
-    return done;
+    return timed([&] { return stock_.advance(others_wait ? kPieceBesideOthers : kPieceAlone); });
   }
 
   void abandon() override { stock_.abandon(); }
@@ -183,6 +182,7 @@ class EngineRunner final : public Runner {
   /// Of those that are left, the tables of our models; what else there is, is free.
   void take_over(const ManifestRecord& left) {
     RestoredTables restored = restore(segments_, left);
+    notes_.insert(notes_.end(), restored.lost.begin(), restored.lost.end());
     for (const auto& [model, folder] : options_.models) {
       const auto table = restored.tables.find(model);
       const auto note = left.notes.find(model);
@@ -195,7 +195,7 @@ class EngineRunner final : public Runner {
   ModelStock::Peers peers(const std::vector<ActorName>& workers) const {
     ModelStock::Peers peers;
     for (const ActorName& worker : workers) {
-      auto peer = PeerWeights::open(options_.holder, worker.text(), {options_.pool_bytes, options_.page_bytes});
+      auto peer = PeerWeights::open(options_.holder, worker.text(), options_.page_bytes);
       if (peer) peers.push_back(std::move(*peer));
     }
     return peers;
@@ -224,7 +224,7 @@ class EngineRunner final : public Runner {
   KvExchange exchange_;
   Reclaimable& spare_ = engine_.spare_pages();
   ModelStock stock_;
-  Move moving_;
+  std::vector<std::string> notes_;
   std::vector<Phase> phases_;
 };
 

@@ -51,6 +51,8 @@ class Runner {
  public:
   virtual ~Runner() = default;
 
+  /// What was odd about the memory that it was made on, for the log.
+  [[nodiscard]] virtual std::vector<std::string> notes() const { return {}; }
   /// Models whose weights a former process has left on the device: these become active without a copy.
   [[nodiscard]] virtual std::vector<ModelId> adopted() const { return {}; }
 
@@ -58,7 +60,7 @@ class Runner {
   /// has no live request. On failure all is as before.
   virtual Result<void> begin(const Move& move) = 0;
   /// A piece of the move, some milliseconds long while `others_wait`; true when the target is reached. On failure
-  /// the move is over and all is as before it.
+  /// the move is over and all is as before it, but for what `take_demoted` tells.
   virtual Result<bool> advance(bool others_wait) = 0;
   /// Ends the move; all is as before it.
   virtual void abandon() = 0;

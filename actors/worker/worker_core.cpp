@@ -19,6 +19,7 @@ WorkerCore::WorkerCore(WorkerOptions options, std::unique_ptr<Runner> runner)
     : options_(std::move(options)), runner_(std::move(runner)), keeper_(options_, *runner_, *this) {}
 
 void WorkerCore::start(Instant now, Outbox& out) {
+  for (const std::string& note : runner_->notes()) out.log(LogLevel::warning, "worker.memory_odd", {{"what", note}});
   keeper_.start(out);
   if (options_.role == WorkerRole::prefill && options_.holder.empty()) {
     out.log(LogLevel::warning, "worker.hands_nothing_over",

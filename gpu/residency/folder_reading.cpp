@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "storage/checkpoint/tensor_check.hpp"
 #include "storage/hash/weights_digest.hpp"
@@ -16,21 +17,32 @@ Bytes Blueprint::bytes() const {
 }
 
 Result<FolderReading> FolderReading::open(const std::filesystem::path& folder) {
+  auto stamp = stamp_of(folder);
+  if (!stamp) return stamp.error();
   auto opened = open_model(folder);
   if (!opened) return opened.error();
-  return FolderReading(std::move(*opened));
+  auto config = digest_of_file(folder / "config.json");
+  if (!config) return config.error();
+  return FolderReading(std::move(*opened), *config, std::move(*stamp));
 }
 
 bool FolderReading::advance(Bytes most) {
   const auto& tensors = opened_.checkpoint.tensors();
-  Bytes piece;
+  auto left = std::size_t(std::max(most, Bytes{1}).count());
   // In the order of the names: what is done comes before what is not.
   auto next = digests_.empty() ? tensors.begin() : tensors.upper_bound(digests_.rbegin()->first);
-  for (; next != tensors.end() && piece < most; ++next) {
-    digests_.emplace(next->first, digest_of(next->second.bytes));
-    piece += Bytes(std::int64_t(next->second.bytes.size()));
+  while (next != tensors.end() && left > 0) {
+    const std::span rest = next->second.bytes.subspan(offset_);
+    const std::span piece = rest.first(std::min(rest.size(), left));
+    stream_.update(piece);
+    offset_ += piece.size();
+    left -= piece.size();
+    read_ += Bytes(std::int64_t(piece.size()));
+    if (piece.size() < rest.size()) break;
+    digests_.emplace(next->first, std::exchange(stream_, DigestStream()).digest());
+    offset_ = 0;
+    ++next;
   }
-  read_ += piece;
   return next == tensors.end();
 }
 
@@ -70,11 +82,9 @@ Result<Blueprint> FolderReading::blueprint() const {
 }
 
 Result<Blueprint> FolderReading::blueprint(const NamedWeights& weights) const {
-  const auto stamp = stamp_of(opened_.checkpoint.folder());
-  if (!stamp) return stamp.error();
-  if (*stamp != weights.stamp) {
+  if (stamp_ != weights.stamp) {
     return make_error(ErrorCode::corrupt, opened_.checkpoint.folder().string() +
-                                              ": has changed since its weights were read for the other one");
+                                              ": has changed since these weights were read from it");
   }
   auto named = blueprint(weights.slots, weights.weights_digest);
   if (named) named->prefill_tokens_per_second = weights.prefill_tokens_per_second;
@@ -83,16 +93,12 @@ Result<Blueprint> FolderReading::blueprint(const NamedWeights& weights) const {
 
 Result<Blueprint> FolderReading::blueprint(const std::map<std::string, Digest, std::less<>>& digests,
                                            std::string weights_digest) const {
-  auto config_digest = digest_of_file(opened_.checkpoint.folder() / "config.json");
-  if (!config_digest) return config_digest.error();
-  auto stamp = stamp_of(opened_.checkpoint.folder());
-  if (!stamp) return stamp.error();
   Blueprint blueprint;
   blueprint.config = opened_.config;
   blueprint.weights_digest = std::move(weights_digest);
-  blueprint.stamp = std::move(*stamp);
+  blueprint.stamp = stamp_;
   // The weights alone do not decide keys and values: equal ones may be turned by another rotary base.
-  blueprint.kv_name = blueprint.weights_digest + "/" + hex_of(*config_digest);
+  blueprint.kv_name = blueprint.weights_digest + "/" + hex_of(config_);
   blueprint.warnings = opened_.warnings;
   for (const ExpectedTensor& expected : expected_tensors(opened_.config)) {
     const auto view = opened_.checkpoint.tensor(expected.name);

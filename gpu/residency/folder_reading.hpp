@@ -46,7 +46,7 @@ class FolderReading {
  public:
   static Result<FolderReading> open(const std::filesystem::path& folder);
 
-  /// Hashes at least one tensor and about so many bytes. True when nothing is left.
+  /// Hashes the next `most` bytes, at least one. True when nothing is left.
   bool advance(Bytes most);
   [[nodiscard]] Bytes read() const { return read_; }
   /// Once all is read.
@@ -60,13 +60,18 @@ class FolderReading {
   }
 
  private:
-  explicit FolderReading(ModelFolder opened) : opened_(std::move(opened)) {}
+  FolderReading(ModelFolder opened, Digest config, std::string stamp)
+      : opened_(std::move(opened)), config_(config), stamp_(std::move(stamp)) {}
 
   [[nodiscard]] Result<Blueprint> blueprint(const std::map<std::string, Digest, std::less<>>& digests,
                                             std::string weights_digest) const;
 
   ModelFolder opened_;
+  Digest config_;      ///< Of config.json,
+  std::string stamp_;  ///< and of the folder, from before anything was read: what changes later is noticed.
   std::map<std::string, Digest, std::less<>> digests_;
+  DigestStream stream_;     ///< Of the next tensor,
+  std::size_t offset_ = 0;  ///< as far as it is hashed.
   Bytes read_;
 };
 

@@ -15,9 +15,15 @@ ManifestIdentity identity_of(const std::string& worker, const CpuDeviceOptions& 
   return {device.page, Pages(device.size / device.page), digest_of("cpu worker " + worker)};
 }
 
-Error foreign(const std::string& worker, std::size_t parts) {
-  return make_error(ErrorCode::corrupt, worker + ": the store has " + std::to_string(parts) +
+Result<std::vector<SharedPages>> parts_of(const std::string& store, const std::string& worker) {
+  auto kept = DescriptorStoreClient(store).get(worker);
+  if (!kept || kept->size() == kParts) return kept;
+  return make_error(ErrorCode::corrupt, worker + ": the store has " + std::to_string(kept->size()) +
                                             " pieces of memory under this name instead of a pool and a manifest");
+}
+
+CpuDeviceOptions device_of(const SharedPages& pool, Bytes page) {
+  return {Bytes(std::int64_t(pool.bytes)), page};
 }
 
 }  // namespace
@@ -25,7 +31,7 @@ Error foreign(const std::string& worker, std::size_t parts) {
 Result<KeptMemory> KeptMemory::open(const KeptMemoryOptions& options) {
   KeptMemory memory;
   if (!options.store.empty()) {
-    auto kept = DescriptorStoreClient(options.store).get(options.name);
+    auto kept = parts_of(options.store, options.name);
     if (kept) {
       memory.adopt(options, std::move(*kept));
     } else if (kept.error().code != ErrorCode::not_found) {
@@ -40,10 +46,6 @@ Result<KeptMemory> KeptMemory::open(const KeptMemoryOptions& options) {
 
 /// All or nothing: memory without a manifest is memory of which nothing is known.
 void KeptMemory::adopt(const KeptMemoryOptions& options, std::vector<SharedPages> kept) {
-  if (kept.size() != kParts) {
-    notes_.push_back(foreign(options.name, kept.size()).context);
-    return;
-  }
   auto manifest =
       Manifest::adopt(std::move(kept[kManifestPart].file), identity_of(options.name, options.device));
   auto record = manifest ? manifest->read() : Result<ManifestRecord>(manifest.error());
@@ -94,11 +96,10 @@ Result<void> KeptMemory::write(const ManifestRecord& record) {
 
 Result<std::shared_ptr<const PeerPool>> PeerPool::open(const std::string& store, const std::string& worker,
                                                        Bytes page) {
-  auto kept = DescriptorStoreClient(store).get(worker);
-  if (!kept) return kept.error();
-  if (kept->size() != kParts) return foreign(worker, kept->size());
-  SharedPages& pool = (*kept)[kPoolPart];
-  auto device = CpuDevice::adopt(std::move(pool.file), {Bytes(std::int64_t(pool.bytes)), page});
+  auto parts = parts_of(store, worker);
+  if (!parts) return parts.error();
+  SharedPages& pool = (*parts)[kPoolPart];
+  auto device = CpuDevice::adopt(std::move(pool.file), device_of(pool, page));
   if (!device) return device.error();
   auto peer = std::make_shared<PeerPool>();
   peer->device_ = std::move(*device);
@@ -106,15 +107,16 @@ Result<std::shared_ptr<const PeerPool>> PeerPool::open(const std::string& store,
 }
 
 Result<std::shared_ptr<const PeerWeights>> PeerWeights::open(const std::string& store, const std::string& worker,
-                                                             const CpuDeviceOptions& device) {
-  auto kept = DescriptorStoreClient(store).get(worker);
-  if (!kept) return kept.error();
-  if (kept->size() != kParts) return foreign(worker, kept->size());
-  auto manifest = Manifest::adopt(std::move((*kept)[kManifestPart].file), identity_of(worker, device));
+                                                             Bytes page) {
+  auto parts = parts_of(store, worker);
+  if (!parts) return parts.error();
+  SharedPages& part = (*parts)[kPoolPart];
+  const CpuDeviceOptions device = device_of(part, page);
+  auto manifest = Manifest::adopt(std::move((*parts)[kManifestPart].file), identity_of(worker, device));
   if (!manifest) return manifest.error();
   auto record = manifest->read();
   if (!record) return record.error();
-  auto pool = CpuDevice::adopt(std::move((*kept)[kPoolPart].file), device);
+  auto pool = CpuDevice::adopt(std::move(part.file), device);
   if (!pool) return pool.error();
   auto peer = std::make_shared<PeerWeights>();
   peer->device_ = std::move(*pool);

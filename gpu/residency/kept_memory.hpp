@@ -67,7 +67,7 @@ class PeerPool {
 class PeerWeights {
  public:
   static Result<std::shared_ptr<const PeerWeights>> open(const std::string& store, const std::string& worker,
-                                                         const CpuDeviceOptions& device);
+                                                         Bytes page);
 
   /// Nothing where the peer has no such model.
   [[nodiscard]] std::optional<NamedWeights> weights(const ModelId& model) const;

@@ -19,6 +19,7 @@ void ModelStock::add(const ModelId& model, std::filesystem::path folder) {
 void ModelStock::adopt(const ModelId& model, SlotTable table, NamedWeights weights) {
   for (const auto& [name, slot] : table.slots()) weights.slots[name] = slot.segment->digest();
   entries_.at(model).adopted.emplace(std::move(table), std::move(weights));
+  changed();
 }
 
 /// Opens it for reading, and names its tensors where somebody has read it before.
@@ -26,20 +27,26 @@ Result<void> ModelStock::open_folder(Entry& entry) {
   auto reading = FolderReading::open(entry.folder);
   if (!reading) return reading.error();
   entry.reading = std::move(*reading);
-  std::vector<NamedWeights> named;
-  if (entry.adopted) named.push_back(entry.adopted->second);
-  for (const auto& peer : going_->peers) {
-    if (auto weights = peer->weights(going_->model)) named.push_back(std::move(*weights));
-  }
-  for (const NamedWeights& weights : named) {
+  const auto take = [&](const NamedWeights& weights) {
     auto blueprint = entry.reading->blueprint(weights);
-    if (!blueprint) continue;  // Of another state of the folder: it is read.
+    if (!blueprint) return false;  // Of another state of the folder: it is read.
     entry.blueprint = std::move(*blueprint);
-    measured_.clear();
-    return {};
-  }
+    changed();
+    return true;
+  };
+  if (entry.adopted && take(entry.adopted->second)) return {};
   entry.adopted.reset();
+  for (const auto& peer : going_->peers) {
+    if (const auto weights = peer->weights(going_->model); weights && take(*weights)) break;
+  }
   return {};
+}
+
+/// And nobody has touched the folder since.
+bool ModelStock::is_read(const Entry& entry) {
+  if (!entry.reading || !entry.blueprint) return false;
+  const auto stamp = stamp_of(entry.folder);
+  return stamp && *stamp == entry.blueprint->stamp;
 }
 
 Result<void> ModelStock::begin(const ModelId& model, Residency target, Peers peers) {
@@ -54,9 +61,10 @@ Result<void> ModelStock::begin(const ModelId& model, Residency target, Peers pee
   } else if (entry.residency == Residency::active) {
     going_->stage = entry.host.empty() ? Stage::keep : Stage::ready;
   } else {
-    if (entry.residency == Residency::cold && !(entry.reading && entry.blueprint)) {
+    if (entry.residency == Residency::cold && !is_read(entry)) {
+      entry.blueprint.reset();
       if (auto opened = open_folder(entry); !opened) {
-        abandon();
+        give_up(opened.error());
         return opened;
       }
     }
@@ -65,12 +73,25 @@ Result<void> ModelStock::begin(const ModelId& model, Residency target, Peers pee
   }
   if (going_->stage != Stage::reserve) return {};
   auto reserved = reserve();
-  if (!reserved) abandon();
+  if (!reserved) give_up(reserved.error());
   return reserved;
 }
 
 void ModelStock::abandon() {
   going_.reset();
+}
+
+/// Room may come, so what was read for it is kept; anything else is not trusted a second time.
+void ModelStock::give_up(const Error& error) {
+  const ModelId model = going_->model;
+  going_.reset();
+  Entry& entry = entries_.at(model);
+  if (entry.residency == Residency::active || error.code == ErrorCode::exhausted) return;
+  entry.reading.reset();
+  entry.adopted.reset();
+  if (error.code == ErrorCode::corrupt) drop_host_copy(model, entry);
+  if (entry.residency == Residency::cold) entry.blueprint.reset();
+  changed();
 }
 
 std::string_view ModelStock::phase() const {
@@ -88,7 +109,7 @@ std::string_view ModelStock::phase() const {
 Result<bool> ModelStock::advance(Bytes most) {
   const bool last = going_->stage == Stage::ready;
   if (auto advanced = advance_stage(most); !advanced) {
-    abandon();
+    give_up(advanced.error());
     return advanced.error();
   }
   if (!last) return false;
@@ -116,7 +137,7 @@ Result<void> ModelStock::read(Bytes most) {
   auto blueprint = entry.reading->blueprint();
   if (!blueprint) return blueprint.error();
   entry.blueprint = std::move(*blueprint);
-  measured_.clear();
+  changed();
   going_->stage = going_->target == Residency::active ? Stage::reserve : Stage::keep;
   return {};
 }
@@ -232,19 +253,16 @@ Result<void> ModelStock::make_ready() {
   SlotTable table = going_->load ? parts_.segments.commit(std::move(*going_->load)) : entry.adopted->first;
   auto model = Model::create(entry.blueprint->config, table.lookup(), parts_.ops);
   if (!model) return model.error();
-  if (auto told = publish(going_->model, &table); !told) return told;
-  Model* ready = model->get();
+  double& rate = entry.blueprint->prefill_tokens_per_second;
+  if (rate <= 0 && parts_.prefill_rate) rate = parts_.prefill_rate(**model);
   auto loaded = parts_.engine.load(going_->model, {table, std::move(*model), entry.blueprint->kv_name});
   if (!loaded) return loaded;
+  if (auto told = publish(going_->model, &table); !told) {
+    (void)parts_.engine.unload(going_->model);
+    return told;
+  }
   entry.table = std::move(table);
-  entry.model = ready;
   return {};
-}
-
-Result<void> ModelStock::note_prefill_rate(const ModelId& model, double tokens_per_second) {
-  Entry& entry = entries_.at(model);
-  entry.blueprint->prefill_tokens_per_second = tokens_per_second;
-  return publish(model, &*entry.table);
 }
 
 /// Tells whoever comes after this process what is active, with this change.
@@ -279,7 +297,7 @@ void ModelStock::arrive() {
   }
   entry.reading.reset();
   going_.reset();
-  measured_.clear();
+  changed();
 }
 
 }  // namespace sangam

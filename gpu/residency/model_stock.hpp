@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "gpu/engine/engine.hpp"
+#include "gpu/memory/segment_shares.hpp"
 #include "gpu/residency/folder_reading.hpp"
 #include "gpu/residency/host_segments.hpp"
 #include "gpu/residency/kept_memory.hpp"
@@ -42,7 +44,9 @@ class ModelStock {
     SegmentStore& segments;
     Engine& engine;
     Ops& ops;
-    KeptMemory* kept = nullptr;  ///< Told what is active, before that is relied on. Null: nobody is.
+    KeptMemory* kept = nullptr;  ///< Told what is active. Null: nobody is.
+    /// Measures a model that is new here, in tokens a second; absent: the rate stays 0.
+    std::function<double(Model&)> prefill_rate = {};
   };
   ModelStock(Parts parts, Bytes host_max);
 
@@ -58,7 +62,8 @@ class ModelStock {
   /// The model is known, not there yet, and none is under way. A model that leaves has no live request. Without a
   /// copy in host memory, weights come from `peers`, by turns, as far as they have them, else from storage.
   Result<void> begin(const ModelId& model, Residency target, Peers peers = {});
-  /// Moves about `most` bytes. True when the target is reached. After an error the move is over.
+  /// Moves about `most` bytes. True when the target is reached. After an error the move is over, and what turned out
+  /// wrong is read anew by the next one: a copy in host memory that was, is gone (`take_demoted`).
   Result<bool> advance(Bytes most);
   void abandon();
 
@@ -71,14 +76,10 @@ class ModelStock {
   [[nodiscard]] Residency residency(const ModelId& model) const { return entries_.at(model).residency; }
   /// Of a model that is warm or active.
   [[nodiscard]] const Blueprint& blueprint(const ModelId& model) const { return *entries_.at(model).blueprint; }
-  /// Of an active model, on this device; known to whoever takes over from here.
-  Result<void> note_prefill_rate(const ModelId& model, double tokens_per_second);
-  /// While it is active.
-  [[nodiscard]] Model& model(const ModelId& model) const { return *entries_.at(model).model; }
   /// Whether `model` would find room on the device if these were not there. False before it has been read.
   [[nodiscard]] bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const;
   [[nodiscard]] const ModelBytes& bytes(const ModelId& model) const;
-  /// What the tables of all active models name, less what their distinct segments hold.
+  /// What the models on the device would take more if each had its segments for itself.
   [[nodiscard]] Bytes shared() const;
   [[nodiscard]] const HostSegments& host() const { return host_; }
   /// Those that have become cold because others needed host memory, since the last call.
@@ -92,8 +93,7 @@ class ModelStock {
     std::optional<Blueprint> blueprint;
     /// While it is read, and after that if there was no room: the next try need not read it again.
     std::optional<FolderReading> reading;
-    std::optional<SlotTable> table;  ///< While active;
-    Model* model = nullptr;          ///< and what computes with it, the engine's.
+    std::optional<SlotTable> table;  ///< While active.
     std::optional<std::pair<SlotTable, NamedWeights>> adopted;
     HostCopy host;                                       ///< Empty: none.
     double uses = 0.0;
@@ -120,6 +120,8 @@ class ModelStock {
   Result<void> make_ready();
   Result<void> publish(const ModelId& changed, const SlotTable* table);
   Result<void> open_folder(Entry& entry);
+  [[nodiscard]] static bool is_read(const Entry& entry);
+  void give_up(const Error& error);
   void arrive();
 
   [[nodiscard]] std::span<const std::byte> source_of(const Entry& entry, std::size_t slot) const;
@@ -127,6 +129,8 @@ class ModelStock {
   [[nodiscard]] bool make_host_room(const ModelId& but);
   void drop_host_copy(const ModelId& model, Entry& entry);
   void note_host_copy(Entry& entry);
+  void changed();
+  [[nodiscard]] const SegmentShares& shares() const;
   [[nodiscard]] std::set<Digest> digests_on_device(std::span<const ModelId> but) const;
   [[nodiscard]] ModelBytes measure(const ModelId& model, const Entry& entry) const;
 
@@ -137,7 +141,8 @@ class ModelStock {
   Bytes moved_;
   double clock_ = 0.0;  ///< The priority of the last host copy that gave way.
   std::vector<ModelId> demoted_;
-  mutable std::map<ModelId, ModelBytes> measured_;  ///< Since the last change.
+  mutable std::map<ModelId, ModelBytes> measured_;  ///< Since the last change, as the following.
+  mutable std::optional<SegmentShares> shares_;
 };
 
 }  // namespace sangam

@@ -35,7 +35,7 @@ bool ModelStock::make_host_room(const ModelId& but) {
 
 void ModelStock::drop_host_copy(const ModelId& model, Entry& entry) {
   entry.host.clear();
-  measured_.clear();
+  changed();
   if (entry.residency != Residency::warm) return;
   entry.residency = Residency::cold;
   entry.blueprint.reset();
@@ -83,12 +83,16 @@ ModelBytes ModelStock::measure(const ModelId& model, const Entry& entry) const {
   ModelBytes bytes;
   if (!entry.blueprint) return bytes;
   bytes.weights = entry.blueprint->bytes();
-  std::set<Digest> others = digests_on_device({&model, 1});
-  Bytes alone;
-  for (const WantedSlot& slot : entry.blueprint->slots) {
-    if (others.insert(slot.digest).second) alone += slot.bytes;
+  if (entry.table) {
+    const TableShares& mine = shares().tables.at(model);
+    bytes.own = mine.total - mine.shared;
+  } else {
+    const std::vector<Digest> absent = parts_.segments.missing(entry.blueprint->slots);
+    std::set<Digest> missing(absent.begin(), absent.end());
+    for (const WantedSlot& slot : entry.blueprint->slots) {
+      if (missing.erase(slot.digest) > 0) bytes.missing += slot.bytes;
+    }
   }
-  (entry.residency == Residency::active ? bytes.own : bytes.missing) = alone;
   std::set<const HostSegment*> copies;
   for (const auto& copy : entry.host) {
     if (copies.insert(copy.get()).second) bytes.host += Bytes(std::int64_t(copy->bytes().size()));
@@ -97,12 +101,22 @@ ModelBytes ModelStock::measure(const ModelId& model, const Entry& entry) const {
 }
 
 Bytes ModelStock::shared() const {
-  Bytes named;
+  return shares().apart - shares().together;
+}
+
+const SegmentShares& ModelStock::shares() const {
+  if (shares_) return *shares_;
+  std::map<ModelId, const SlotTable*> tables;
   for (const auto& [model, entry] : entries_) {
-    if (entry.table) named += entry.table->bytes();
-    if (entry.adopted) named += entry.adopted->first.bytes();
+    if (entry.adopted) tables[model] = &entry.adopted->first;
+    if (entry.table) tables[model] = &*entry.table;
   }
-  return named - parts_.segments.ledger().resident;
+  return shares_.emplace(shares_of(tables));
+}
+
+void ModelStock::changed() {
+  measured_.clear();
+  shares_.reset();
 }
 
 }  // namespace sangam

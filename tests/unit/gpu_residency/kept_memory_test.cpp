@@ -169,6 +169,28 @@ TEST_CASE("weights that were replaced on storage while the worker was away are r
   CHECK(second.stock.moved() > Bytes{0});
 }
 
+TEST_CASE("weights that were replaced are not taken from memory because a peer has read the new ones") {
+  const StoreHouse house;
+  const fs::path copy = house.folder / "model";
+  fs::copy(fs::path(SANGAM_SOURCE_DIR) / "models" / "A-arith", copy, fs::copy_options::recursive);
+  {
+    Life first(house, "worker/1", copy);
+    REQUIRE(first.wake(kArith));
+  }
+  std::fstream weights(copy / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  weights.seekp(-1, std::ios::end);
+  weights.put('\x3c');
+  weights.close();
+  Life peer(house, "worker/2", copy);
+  REQUIRE(peer.wake(kArith));
+  Life second(house, "worker/1", copy);
+  CHECK(second.stock.is_adopted(kArith));
+  REQUIRE(second.wake(kArith, {PeerWeights::open(house.socket(), "worker/2", kPage).value()}));
+  CHECK(second.phases.front() == "fork");
+  CHECK(second.stock.blueprint(kArith).weights_digest == peer.stock.blueprint(kArith).weights_digest);
+  CHECK(second.answer(kArith) == peer.answer(kArith));
+}
+
 TEST_CASE("memory of another size, of another worker, or without a record is not used") {
   const StoreHouse house;
   {
@@ -200,7 +222,7 @@ TEST_CASE("a fork copies from the peer's memory, reads no weights from storage, 
   Life peer(house, "worker/1");
   REQUIRE(peer.wake(kArith));
   Life other(house, "worker/2");
-  REQUIRE(other.wake(kArith, {PeerWeights::open(house.socket(), "worker/1", {kPool, kPage}).value()}));
+  REQUIRE(other.wake(kArith, {PeerWeights::open(house.socket(), "worker/1", kPage).value()}));
   CHECK(other.phases == std::vector<std::string>{"fork", "ready"});
   CHECK(other.stock.moved() == other.stock.bytes(kArith).weights);
   CHECK(other.answer(kArith) == peer.answer(kArith));
@@ -211,7 +233,7 @@ TEST_CASE("a peer that overwrites what is being copied from it costs time, not b
   Life peer(house, "worker/1");
   REQUIRE(peer.wake(kArith));
   const auto expected = peer.answer(kArith);
-  const auto source = PeerWeights::open(house.socket(), "worker/1", {kPool, kPage}).value();
+  const auto source = PeerWeights::open(house.socket(), "worker/1", kPage).value();
   const Life look(house, "worker/1");
   const auto& slots = look.kept.left()->tables.at(kArith);
   damage(house, "worker/1", look.kept.left()->segments[slots.back().segment]);
@@ -226,7 +248,7 @@ TEST_CASE("a peer without the model is no source") {
   Life peer(house, "worker/1");
   REQUIRE(peer.wake(kRoman));
   Life other(house, "worker/2");
-  REQUIRE(other.wake(kArith, {PeerWeights::open(house.socket(), "worker/1", {kPool, kPage}).value()}));
+  REQUIRE(other.wake(kArith, {PeerWeights::open(house.socket(), "worker/1", kPage).value()}));
   CHECK(other.phases.front() == "read");
 }
 

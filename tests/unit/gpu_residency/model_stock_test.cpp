@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "gpu/engine/loader.hpp"
+#include "gpu/residency/loader.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 #include "gpu/residency/model_stock.hpp"
 
@@ -177,6 +177,46 @@ TEST_CASE("a wake that finds no room changes nothing, says by how much, and know
   const Bytes moved = depot.stock.moved();
   REQUIRE(depot.move(kRoman, Residency::active));
   CHECK(depot.stock.moved() - moved == depot.stock.bytes(kRoman).weights);  // It was read before.
+}
+
+TEST_CASE("a folder that changes while its model waits for room is read again") {
+  Depot probe;
+  REQUIRE(probe.move(kArith, Residency::warm));
+  const std::string original = probe.stock.blueprint(kArith).weights_digest;
+  Depot depot(Bytes{probe.stock.bytes(kArith).weights.count() * 3 / 2});
+  const ModelId variant{"variant"};
+  const fs::path folder = variant_of(kArith);
+  depot.stock.add(variant, folder);
+  REQUIRE(depot.move(kRoman, Residency::active));
+  CHECK(depot.move(variant, Residency::active).error().code == ErrorCode::exhausted);
+  fs::copy_file(folder_of(kArith) / "model.safetensors", folder / "model.safetensors",
+                fs::copy_options::overwrite_existing);
+  REQUIRE(depot.move(kRoman, Residency::cold));
+  REQUIRE(depot.move(variant, Residency::active));
+  CHECK(depot.stock.blueprint(variant).weights_digest == original);
+  fs::remove_all(folder);
+}
+
+TEST_CASE("what turned out wrong is read anew by the next try") {
+  Depot depot;
+  const ModelId variant{"variant"};
+  const fs::path folder = variant_of(kArith);
+  depot.stock.add(variant, folder);
+  REQUIRE(depot.stock.begin(variant, Residency::active));
+  while (depot.stock.phase() != "copy") REQUIRE_FALSE(depot.stock.advance(Bytes{100'000}).value());
+  {
+    // In place, under the mapping: as a copy tool does that does not rename.
+    std::fstream weights(folder / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    weights.seekp(-1000, std::ios::end);
+    weights.put('\x11');
+  }
+  Result<bool> done = false;
+  while (done && !*done) done = depot.stock.advance(Bytes{100'000});
+  REQUIRE_FALSE(done.has_value());
+  CHECK(done.error().code == ErrorCode::corrupt);
+  REQUIRE(depot.move(variant, Residency::active));
+  CHECK(depot.answer(variant).size() == 12);
+  fs::remove_all(folder);
 }
 
 TEST_CASE("host memory keeps to its budget: who is cheap to read again gives way and is cold then") {

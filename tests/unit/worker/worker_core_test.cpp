@@ -46,6 +46,16 @@ TEST_CASE("the last load tells of all models again, with the room that is left")
   CHECK(ready[1].kv_capacity == Tokens{800});
 }
 
+TEST_CASE("what is odd about the memory that it came up with is logged") {
+  ScriptedRunner::State runner;
+  runner.notes = {"table A-arith: its bytes have changed"};
+  Outbox out;
+  WorkerCore(options(), std::make_unique<ScriptedRunner>(runner)).start(at(0), out);
+  REQUIRE(out.logs.size() == 1);
+  CHECK(out.logs[0].level == LogLevel::warning);
+  CHECK(out.logs[0].fields.front().second == "table A-arith: its bytes have changed");
+}
+
 TEST_CASE("who is found anew hears about every model") {
   Desk desk;
   desk.hear(ActorFound{ActorName("gateway/2"), Incarnation{1}});

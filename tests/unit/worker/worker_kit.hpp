@@ -37,6 +37,7 @@ class ScriptedRunner final : public Runner {
     int pieces = 0;                            ///< Calls of `advance` before the one that ends a move.
     std::optional<Move> move;
     std::vector<ModelId> demoted;
+    std::vector<std::string> notes;
     int abandoned = 0;
     Tokens kv_capacity{1000};
     Result<void> next_add;
@@ -72,6 +73,7 @@ class ScriptedRunner final : public Runner {
     state_.move.reset();
     ++state_.abandoned;
   }
+  std::vector<std::string> notes() const override { return state_.notes; }
   std::vector<Phase> phases() const override { return {{"copy", Micros{5}, Bytes{10}}}; }
   std::vector<ModelId> take_demoted() override { return std::exchange(state_.demoted, {}); }
   bool would_fit(const ModelId& model, std::span<const ModelId> asleep) const override {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "gpu/engine/loader.hpp"
+#include "gpu/residency/loader.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 
 using namespace sangam;
