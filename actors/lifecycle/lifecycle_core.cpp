@@ -84,15 +84,13 @@ void LifecycleCore::note_failure(const SiteKey& key, const OrderEnded& ended, In
 void LifecycleCore::on(const Wanted& wanted, Instant now, Outbox& out) {
   if (wanted.waiting <= 0) {
     wanted_.erase(wanted.model);
-    return;
+    return reconsider(now, out);
   }
   const auto [entry, is_new] = wanted_.try_emplace(wanted.model);
   entry->second.waiting = wanted.waiting;
   if (is_new) entry->second.since = now;
   reconsider(now, out);
 }
-
-void LifecycleCore::on(const ActorFound&, Instant, Outbox&) {}
 
 void LifecycleCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   memories_.erase(lost.actor);

@@ -28,7 +28,6 @@ class LifecycleCore {
   void on(const OrderEnded& ended, Instant now, Outbox& out);
   void on(const Wanted& wanted, Instant now, Outbox& out);
   void on(const Command& command, Instant now, Outbox& out);
-  void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 

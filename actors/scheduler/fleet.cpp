@@ -187,6 +187,11 @@ std::optional<RunState> Fleet::run_of(RequestId request) const {
   return run == runs_.end() ? std::nullopt : std::optional(run->second.state);
 }
 
+bool Fleet::has(const ActorName& worker, ModelIndex model) const {
+  const auto found = workers_.find(worker);
+  return found != workers_.end() && found->second.instances.contains(model);
+}
+
 bool Fleet::is_held(ModelIndex model) const {
   return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) { return worker.second.holds(model); });
 }

@@ -86,6 +86,7 @@ class Fleet {
   [[nodiscard]] std::optional<RunState> run_of(RequestId request) const;
 
   [[nodiscard]] bool is_held(ModelIndex model) const;
+  [[nodiscard]] bool has(const ActorName& worker, ModelIndex model) const;
   /// By ModelIndex, up to `models`: when the first of its instances is free; max where there is none.
   [[nodiscard]] std::vector<Instant> first_free(std::size_t models, Instant now) const;
   /// When the first token could be there, if the job were the next one; max where there is no instance.

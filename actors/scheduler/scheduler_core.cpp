@@ -106,10 +106,12 @@ void SchedulerCore::on(const Withdrawn& withdrawn, Instant now, Outbox& out) {
 
 void SchedulerCore::on(const InstanceReady& ready, Instant now, Outbox& out) {
   const ModelIndex model = index_of(ready.model);
+  const bool is_new = !fleet_.has(ready.worker, model);
   if (!fleet_.add(ready, model)) return;
   remeasure(model);
   note_want(model, now, out);
-  out.log(LogLevel::info, "scheduler.instance_ready",
+  // Workers say it again whenever their room has changed.
+  out.log(is_new ? LogLevel::info : LogLevel::debug, "scheduler.instance_ready",
           {{"worker", ready.worker.text()}, {"model", ready.model.text()}});
   reconsider(now, out);
 }
