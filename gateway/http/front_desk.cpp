@@ -54,10 +54,10 @@ std::optional<HttpReply> FrontDesk::doorstep(const HttpRequest& request, const R
                                 "'Authorization: Bearer KEY'.",
                                 "", Millis{0}});
   }
-  if (match.admin && !keys_.is_operator(key_of(request), request.from_this_host)) {
+  if (match.admin && !keys_.is_operator(key_of(request), comes_straight_from_here(request))) {
     return error_reply(403,
                        "This is for operators: use a key with admin = true, or, where the gateway has no keys, "
-                       "its own host.",
+                       "its own host, without a proxy or a browser between.",
                        "not_an_operator");
   }
   if (match.route == Route::unknown) {

@@ -120,4 +120,12 @@ std::optional<std::string> request_id_of(const HttpRequest& request) {
   return fit ? std::optional(std::string(id)) : std::nullopt;
 }
 
+bool comes_straight_from_here(const HttpRequest& request) {
+  if (!request.from_this_host) return false;
+  for (const char* name : {"forwarded", "x-forwarded-for", "x-real-ip", "via", "origin"}) {
+    if (!request.header(name).empty()) return false;
+  }
+  return true;
+}
+
 }  // namespace sangam

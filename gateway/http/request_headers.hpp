@@ -26,4 +26,8 @@ namespace sangam {
 /// The client's x-request-id, where it is fit to be sent back: printable ASCII of at most 128 bytes.
 [[nodiscard]] std::optional<std::string> request_id_of(const HttpRequest& request);
 
+/// From this host, by nobody's order but its own: neither passed on by a proxy, behind which anyone may be, nor sent by
+/// a page that is open in a browser here.
+[[nodiscard]] bool comes_straight_from_here(const HttpRequest& request);
+
 }  // namespace sangam

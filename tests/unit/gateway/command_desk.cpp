@@ -7,6 +7,7 @@
 
 #include "gateway/api/admin.hpp"
 #include "gateway/http/key_ring.hpp"
+#include "gateway/http/request_headers.hpp"
 
 using namespace sangam;
 
@@ -119,4 +120,16 @@ TEST_CASE("only an operator's key opens the admin routes; without any keys only 
   CHECK(ring.is_operator("sk-admin", false));
   CHECK_FALSE(ring.is_operator("sk-user", true));
   CHECK_FALSE(ring.is_operator("", true));
+}
+
+TEST_CASE("being on this host does not make an operator of whoever is behind a proxy or a page in a browser") {
+  HttpRequest request;
+  CHECK_FALSE(comes_straight_from_here(request));
+  request.from_this_host = true;
+  CHECK(comes_straight_from_here(request));
+  for (const char* name : {"forwarded", "x-forwarded-for", "x-real-ip", "via", "origin"}) {
+    HttpRequest passed_on = request;
+    passed_on.headers[name] = "somebody";
+    CHECK_FALSE(comes_straight_from_here(passed_on));
+  }
 }
