@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "cli/answers.hpp"
 #include "cli/http_client.hpp"
 
 namespace sangam {
@@ -25,7 +26,7 @@ std::string text_of(const json::value& value) {
   return value.is_string() ? std::string(value.get_string()) : std::string();
 }
 
-std::string message_of(const json::value& error) {
+std::string error_of(const json::value& error) {
   return error.is_object() ? text_of(error.at("message")) : std::string();
 }
 
@@ -57,17 +58,13 @@ Result<json::value> call(const CtlOptions& options, HttpCall request) {
   if (!base) return base.error();
   request.key = options.key;
   const auto answer = http_call(*base, request);
-  if (!answer) return make_error(answer.error().code, answer.error().context + "; name the mesh with --url");
+  if (!answer) return no_mesh(answer.error());
+  if (answer->status != 200) return refused(*answer);
   boost::system::error_code failure;
   auto body = json::parse(answer->body, failure);
-  if (answer->status == 200 && !failure) {
-    if (options.json) std::cout << answer->body << "\n";
-    return body;
-  }
-  const std::string why = failure || !body.is_object() ? answer->body : message_of(body.at("error"));
-  const bool passes = answer->status == 503 || answer->status == 429 || answer->status == 409;
-  return make_error(passes ? ErrorCode::unavailable : ErrorCode::invalid_input,
-                    "the mesh answered " + std::to_string(answer->status) + ": " + why);
+  if (failure) return make_error(ErrorCode::internal, options.url + ": the answer is no JSON: " + failure.message());
+  if (options.json) std::cout << answer->body << "\n";
+  return body;
 }
 
 json::array texts(const std::vector<std::string>& names) {
@@ -99,7 +96,7 @@ Result<void> ctl_models(const CtlOptions& options) {
     const json::value& bytes = instance.at("bytes");
     table.add({text_of(instance.at("model")), text_of(instance.at("worker")), text_of(instance.at("residency")),
                text_of(instance.at("target")), mebibytes(bytes.at("weights")), mebibytes(bytes.at("own")),
-               mebibytes(bytes.at("host")), message_of(instance.at("error"))});
+               mebibytes(bytes.at("host")), error_of(instance.at("error"))});
   }
   table.print();
   return {};
