@@ -176,7 +176,7 @@ struct Envelope {
     instanceReady @20 :InstanceReady;      # Worker -> all: I serve it.
     instanceGone @21 :InstanceGone;        # Worker -> all: I serve it no more.
     instanceStatus @22 :InstanceStatus;    # Worker -> gateways: counts.
-    queueStatus @23 :QueueStatus;          # Queue -> gateways: counts.
+    queueStatus @23 :QueueStatus;          # Queue -> gateways, oracle: counts.
     actorFound @24 :ActorFound;            # Mesh -> all: an actor is there.
     actorLost @25 :ActorLost;              # Mesh -> all: an actor is gone.
     instanceState @26 :InstanceState;      # Worker -> lifecycle, gateways: what it holds of a model.
@@ -190,6 +190,13 @@ struct Envelope {
     handOver @34 :HandOver;                # Worker -> worker: go on with this run.
     handOverEnded @35 :HandOverEnded;      # Worker -> worker: it is mine, or why not.
     runMoved @36 :RunMoved;                # Worker -> queue, scheduler: it is mine.
+    telemetry @37 :Telemetry;              # Worker -> oracle: what it does.
+    served @38 :Served;                    # Gateway -> oracle: what clients got.
+    modelTable @39 :ModelTable;            # Worker -> placement: what a model is made of.
+    forecast @40 :Forecast;                # Oracle -> placement, autoscaler, gateways: what is needed.
+    plan @41 :Plan;                        # Placement, autoscaler -> lifecycle, each other: what shall be where.
+    askQuote @42 :AskQuote;                # Gateway -> scheduler: when would it be there?
+    quoted @43 :Quoted;                    # Scheduler -> queue -> gateway: then.
   }
 }
 
@@ -795,7 +802,7 @@ struct InstanceStatus {
 }
 
 struct QueueStatus {
-  # Queue -> gateways, twice a second and when a count falls to zero; for metrics. Loss is harmless.
+  # Queue -> gateways and oracle, twice a second and when a count falls to zero. Loss is harmless.
 
   model @0 :Text;
   # Whose queue.
@@ -814,6 +821,27 @@ struct QueueStatus {
 
   expired @5 :UInt64;
   # Dropped unexecuted.
+
+  sequence @6 :UInt64;
+  # Counts the letters of this kind; one that is not above the last is late.
+
+  arrived @7 :UInt64;
+  # Requests admitted, first attempts only, since the queue's start as all that follows.
+
+  inputTokens @8 :UInt64;
+  # Of their prompts.
+
+  inputTokensSquared @9 :Float64;
+  # The sum of the squares of their lengths.
+
+  ended @10 :UInt64;
+  # Requests whose last run has ended.
+
+  outputTokens @11 :UInt64;
+  # Theirs.
+
+  outputTokensSquared @12 :Float64;
+  # The sum of the squares of their lengths.
 }
 
 struct ActorFound {
@@ -951,6 +979,9 @@ struct Order {
 
   idleAtLeastMillis @9 :Int64;
   # Fails when the model's last token is more recent.
+
+  role @10 :WorkerRole;
+  # What the instance is for, on a worker whose own role is mixed.
 }
 
 struct Phase {
@@ -1103,4 +1134,297 @@ struct WorkerMemory {
 
   hostMax @8 :Int64;
   # Their budget.
+}
+
+# ---- Control loops -----------------------------------------------------------------------------------------
+
+struct ModelLoad {
+  # What one model does on one worker.
+
+  model @0 :Text;
+  # One of the worker's.
+
+  waiting @1 :Int64;
+  # Runs taken and not yet in a step.
+
+  running @2 :Int64;
+  # Runs in steps.
+
+  kvUsed @3 :Int64;
+  # Pages.
+
+  kvReserved @4 :Int64;
+  # Pages, for runs that are on their way here.
+
+  prefillTokens @5 :UInt64;
+  # Computed since the worker's start, as the following counts.
+
+  outputTokens @6 :UInt64;
+  # Produced.
+
+  decodeSteps @7 :UInt64;
+  # Steps that had a decode of this model.
+
+  contextTokens @8 :UInt64;
+  # Read by attention: the sum of the contexts of all decoded tokens.
+
+  prefillTimeMicros @9 :Int64;
+  # Of steps, by share of rows.
+
+  decodeTimeMicros @10 :Int64;
+  # The rest of them.
+}
+
+struct Telemetry {
+  # Worker -> oracle, twice a second. Counts run since the worker's start, so a lost letter loses none.
+
+  worker @0 :Text;
+  # Who speaks.
+
+  incarnation @1 :UInt64;
+  # With another one all counts begin anew.
+
+  sequence @2 :UInt64;
+  # One that is not above the last is late and dropped.
+
+  upMicros @3 :Int64;
+  # Since the start; the times below are parts of it.
+
+  busyMicros @4 :Int64;
+  # In steps.
+
+  steps @5 :UInt64;
+  # Of the engine.
+
+  longestStepMicros @6 :Int64;
+  # Since the letter before.
+
+  prefillAheadMicros @7 :Int64;
+  # Predicted time until the prefills taken so far are done (EPDT).
+
+  compute @8 :Float64;
+  # Share of the device's measured peak FLOP/s used since the letter before.
+
+  bandwidth @9 :Float64;
+  # Share of its measured read bandwidth.
+
+  pages @10 :Int64;
+  # Of the pool.
+
+  pagesUsed @11 :Int64;
+  # By weights and live KV.
+
+  transfers @12 :Int64;
+  # Orders under way.
+
+  moved @13 :Int64;
+  # Bytes, by orders, since the start.
+
+  devices @14 :Int64 = 1;
+  # The tensor-parallel class: how many devices the worker is.
+
+  models @15 :List(ModelLoad);
+  # Those that are active.
+}
+
+struct ServedRequest {
+  # What a client got.
+
+  model @0 :Text;
+  # As in Submit.
+
+  input @1 :Int64;
+  # Tokens of the prompt.
+
+  output @2 :Int64;
+  # Tokens of the answer.
+
+  ttftMicros @3 :Int64;
+  # From arrival to the first token.
+
+  tpotMicros @4 :Int64;
+  # Mean over the tokens after the first; 0 with one token.
+
+  ttftSloMillis @5 :Int64;
+  # 0: none.
+
+  tpotSloMillis @6 :Int64;
+  # 0: none.
+
+  late @7 :Int64;
+  # Tokens after their time: token i is due ttftSlo + (i - 1) tpotSlo after arrival.
+
+  code @8 :ErrorCode;
+  # Of a request that failed or was refused; all its tokens are late.
+}
+
+struct Served {
+  # Gateway -> oracle, twice a second: what has ended since the letter before. Loss costs samples.
+
+  gateway @0 :Text;
+  # Who speaks.
+
+  requests @1 :List(ServedRequest);
+  # In the order of their ends.
+}
+
+struct SegmentSize {
+  # A weight tensor's bytes.
+
+  digest @0 :UInt64;
+  # First 8 bytes of the content hash.
+
+  bytes @1 :Int64;
+  # Its length.
+}
+
+struct ModelTable {
+  # Worker -> placement, when it has read a model, and again when the placement appears anew.
+
+  model @0 :Text;
+  # Which.
+
+  devices @1 :Int64 = 1;
+  # As in Telemetry: the workers that can hold it.
+
+  kvPerToken @2 :Int64;
+  # Bytes.
+
+  segments @3 :List(SegmentSize);
+  # Distinct ones.
+}
+
+struct ModelForecast {
+  # What a model needs and what more workers would give it. Shares are of one worker of the model's class.
+
+  model @0 :Text;
+  # Which.
+
+  requestsPerSecond @1 :Float64;
+  # In the short window, as the next.
+
+  inputTokensPerSecond @2 :Float64;
+  # Of prompts.
+
+  volatility @3 :Float64;
+  # Peak over mean of the token rate; 1 for a constant one.
+
+  kv @4 :Int64;
+  # Bytes of KV that are needed at a time.
+
+  kvDeviation @5 :Int64;
+  # Standard deviation of that prediction, as the following.
+
+  compute @6 :Float64;
+  # Share of a worker's FLOP/s.
+
+  computeDeviation @7 :Float64;
+  # Of compute.
+
+  bandwidth @8 :Float64;
+  # Share of a worker's read bandwidth.
+
+  bandwidthDeviation @9 :Float64;
+  # Of bandwidth.
+
+  prefillAttainment @10 :List(Float64);
+  # Lower bound of the on-time share of first tokens with 1, 2 ... workers.
+
+  decodeAttainment @11 :List(Float64);
+  # Of the tokens after them.
+}
+
+struct Forecast {
+  # Oracle -> placement, autoscaler, gateways, twice a second. Loss is harmless.
+
+  models @0 :List(ModelForecast);
+  # All that the oracle knows.
+}
+
+struct PlannedInstance {
+  # One model on one worker.
+
+  model @0 :Text;
+  # Which.
+
+  worker @1 :Text;
+  # Where.
+
+  role @2 :WorkerRole;
+  # What for.
+
+  sources @3 :List(Text);
+  # Workers to copy the weights from, the cheapest first.
+
+  step @4 :Int64;
+  # Instances of a step are brought up when those of all earlier ones are there.
+}
+
+struct Plan {
+  # Placement or autoscaler -> lifecycle and each other: what shall be active of `models` anywhere, and on
+  # `workers` at all. What is there beyond it leaves, when its model is up elsewhere or its room is needed.
+  # Loss: repeated with the next period.
+
+  by @0 :Text;
+  # Who planned.
+
+  epoch @1 :UInt64;
+  # An older one than the last of the same planner is ignored.
+
+  models @2 :List(Text);
+  # Which this planner answers for.
+
+  workers @3 :List(Text);
+  # Which are its own.
+
+  instances @4 :List(PlannedInstance);
+  # All that shall be.
+}
+
+struct AskQuote {
+  # Gateway -> scheduler: when would the first token of such a request be there? Nothing is queued. Answered by
+  # Quoted with attempt 0. Loss: the gateway gives up after a while.
+
+  request @0 :UInt64;
+  # The gateway's name for the question.
+
+  model @1 :Text;
+  # As in Enqueued, and so are the following.
+
+  serviceClass @2 :ServiceClass = normal;
+  # In what order overload is felt.
+
+  prefillTokens @3 :Int64;
+  # Of the prompt.
+
+  outputMax @4 :Int64;
+  # Tokens that may be generated.
+
+  ttftInMillis @5 :Int64;
+  # When it is due.
+
+  answerTo @6 :Text;
+  # The gateway.
+}
+
+struct Quoted {
+  # Scheduler -> queue -> gateway at admission, and scheduler -> gateway in answer to AskQuote. Loss: no quote.
+
+  request @0 :UInt64;
+  # As in Enqueued or AskQuote.
+
+  attempt @1 :UInt32;
+  # Of the request; 0 in answer to AskQuote.
+
+  earliestMillis @2 :Int64;
+  # The first token comes within [earliest, latest] nine times in ten.
+
+  latestMillis @3 :Int64;
+  # Counted from this sending.
+
+  code @4 :ErrorCode;
+  # Why it would be refused.
+
+  feasibleInMillis @5 :Int64;
+  # With a code: when one could start that is on time; 0: unknown.
 }

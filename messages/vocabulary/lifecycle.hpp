@@ -14,6 +14,7 @@
 
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/quantity.hpp"
+#include "messages/vocabulary/residency.hpp"
 #include "messages/vocabulary/result.hpp"
 #include "messages/vocabulary/time.hpp"
 
@@ -71,10 +72,11 @@ struct Order {
   Millis drain_for{0};             ///< How long live requests may take to end.
   AtDeadline at_deadline = AtDeadline::stay;
   Millis idle_at_least{0};  ///< Fails when the model's last token is more recent.
+  WorkerRole role = WorkerRole::mixed;  ///< What the instance is for, on a worker whose own role is mixed.
 };
 BOOST_DESCRIBE_STRUCT(Order, (),
                       (operation, epoch, incarnation, model, target, sources, may_evict, drain_for, at_deadline,
-                       idle_at_least))
+                       idle_at_least, role))
 
 /// One part of an order's work: "open", "read", "reserve", "copy", "fork", "keep", "ready".
 struct Phase {

@@ -58,7 +58,7 @@ BOOST_DESCRIBE_STRUCT(InstanceStatus, (),
                       (worker, model, running, waiting, kv_used, kv_total, preemptions, prefix_queries,
                        prefix_hits, steps))
 
-/// Queue -> gateways, twice a second and when a count falls to zero; for metrics. Loss is harmless.
+/// Queue -> gateways and oracle, twice a second and when a count falls to zero. Loss is harmless.
 struct QueueStatus {
   ModelId model;
   std::int64_t waiting = 0;
@@ -66,8 +66,17 @@ struct QueueStatus {
   Tokens waiting_tokens{0};
   std::uint64_t refused = 0;  ///< Since the queue's start, as the following count.
   std::uint64_t expired = 0;
+  std::uint64_t sequence = 0;  ///< Of this letter; one that is not above the last is late.
+  std::uint64_t arrived = 0;   ///< Requests admitted, first attempts only; their prompts in tokens, and squared.
+  std::uint64_t input_tokens = 0;
+  double input_tokens_squared = 0.0;
+  std::uint64_t ended = 0;  ///< Requests whose last run has ended, and their answers.
+  std::uint64_t output_tokens = 0;
+  double output_tokens_squared = 0.0;
 };
-BOOST_DESCRIBE_STRUCT(QueueStatus, (), (model, waiting, running, waiting_tokens, refused, expired))
+BOOST_DESCRIBE_STRUCT(QueueStatus, (),
+                      (model, waiting, running, waiting_tokens, refused, expired, sequence, arrived, input_tokens,
+                       input_tokens_squared, ended, output_tokens, output_tokens_squared))
 
 /// The mesh -> every local actor: an actor can be reached, for the first time or under a new incarnation.
 struct ActorFound {
