@@ -18,6 +18,7 @@ void LifecycleCore::reconsider(Instant now, Outbox& out) {
   std::sort(in_turn.begin(), in_turn.end());
   for (const auto& [since, model] : in_turn) serve(model, wanted_.at(model), now, out);
   put_idle_to_sleep(now, out);
+  if (replan_) carry_out_plans(now, out);
   if (const Instant next = next_occasion(now); next != kNever) out.set_timer(kReconsider, next);
 }
 
@@ -82,6 +83,8 @@ std::vector<ModelId> LifecycleCore::evictable(const ActorName& worker, const Mod
     const auto& [model, at] = key;
     const bool at_rest = site.state.residency == Residency::active && site.state.target == Residency::active;
     if (at != worker || model == but || !at_rest || site.state.live > 0) continue;
+    const auto planned = planned_on_.find(worker);
+    if (planned != planned_on_.end() && planned->second.contains(model)) continue;
     if (pinned_.contains(model) || wanted_.contains(model)) continue;
     if (now >= site.active_since + options_.dwell) idle.emplace_back(site.idle_since, model);
   }
@@ -140,7 +143,8 @@ void LifecycleCore::put_idle_to_sleep(Instant now, Outbox& out) {
 
 /// When time alone changes a decision: a sleep is due, patience or a dwell ends, a model has cooled down.
 Instant LifecycleCore::next_occasion(Instant now) const {
-  Instant next = kNever;
+  Instant next = retry_plans_at_ > now ? retry_plans_at_ : kNever;
+  if (wanted_.empty() && options_.idle_sleep <= Millis(0)) return next;
   const auto consider = [&](Instant at) {
     if (at > now) next = std::min(next, at);
   };

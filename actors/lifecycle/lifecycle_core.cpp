@@ -32,7 +32,12 @@ void LifecycleCore::on(const InstanceState& state, Instant now, Outbox& out) {
     site.failures = 0;
     site.retry_at = {};
   }
-  if (restarted || former.residency != state.residency || state.live == 0) changed_at(state.worker);
+  const bool is_raised = std::max(state.residency, state.target) == Residency::active;
+  is_raised ? (void)raised_.insert(entry->first) : (void)raised_.erase(entry->first);
+  if (restarted || former.residency != state.residency || state.live == 0) {
+    changed_at(state.worker);
+    replan_ = true;
+  }
   reconsider(now, out);
 }
 
@@ -48,6 +53,7 @@ void LifecycleCore::on(const OrderEnded& ended, Instant now, Outbox& out) {
   const Operation operation = std::move(found->second);
   operations_.erase(found);
   conclude(operation, ended, now, out);
+  replan_ = true;
   reconsider(now, out);
 }
 
@@ -70,6 +76,7 @@ void LifecycleCore::note_failure(const SiteKey& key, const OrderEnded& ended, In
   const auto found = sites_.find(key);
   if (found == sites_.end()) return;
   Site& site = found->second;
+  without_room_ += (ended.code == ErrorCode::exhausted) - site.no_room;
   site.no_room = ended.code == ErrorCode::exhausted;
   if (!is_the_models_fault(ended.code)) {
     site.retry_at = now + kRetryDelay;
@@ -94,7 +101,9 @@ void LifecycleCore::on(const Wanted& wanted, Instant now, Outbox& out) {
 
 void LifecycleCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   memories_.erase(lost.actor);
+  changed_at(lost.actor);
   std::erase_if(sites_, [&](const auto& site) { return site.first.second == lost.actor; });
+  std::erase_if(raised_, [&](const SiteKey& key) { return key.second == lost.actor; });
   std::erase_if(wishes_, [&](const auto& wish) { return wish.second.gateway == lost.actor; });
   std::vector<Operation> gone;
   std::erase_if(operations_, [&](const auto& operation) {
@@ -123,6 +132,7 @@ void LifecycleCore::give(const SiteKey& key, Order order, Purpose purpose, std::
   order.epoch = std::uint64_t(options_.incarnation);
   order.incarnation = sites_.at(key).state.incarnation;
   order.model = key.first;
+  if (order.target == Residency::active) sites_.at(key).role = order.role;
   out.log(LogLevel::info, "lifecycle.order",
           {{"model", key.first.text()},
            {"worker", key.second.text()},
@@ -146,8 +156,11 @@ bool LifecycleCore::is_ordered(const SiteKey& key) const {
 
 /// Room may have come: whoever found none there may try again.
 void LifecycleCore::changed_at(const ActorName& worker) {
+  if (without_room_ == 0) return;
   for (auto& [key, site] : sites_) {
-    if (key.second == worker) site.no_room = false;
+    if (key.second != worker || !site.no_room) continue;
+    site.no_room = false;
+    --without_room_;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "actors/lifecycle/lifecycle_options.hpp"
 #include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/outbox.hpp"
+#include "messages/vocabulary/telemetry.hpp"
 
 namespace sangam {
 
@@ -28,6 +29,7 @@ class LifecycleCore {
   void on(const OrderEnded& ended, Instant now, Outbox& out);
   void on(const Wanted& wanted, Instant now, Outbox& out);
   void on(const Command& command, Instant now, Outbox& out);
+  void on(const Plan& plan, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 
@@ -41,6 +43,7 @@ class LifecycleCore {
     Instant retry_at{};
     bool no_room = false;           ///< Its last wake found none; until its worker's memory or models change.
     std::vector<ModelId> offered;  ///< Whom that wake might have evicted.
+    WorkerRole role = WorkerRole::mixed;  ///< As last ordered.
   };
   using SiteKey = std::pair<ModelId, ActorName>;
   using Sites = std::map<SiteKey, Site>;
@@ -50,7 +53,7 @@ class LifecycleCore {
     Instant since{};
   };
 
-  enum class Purpose : std::uint8_t { demand, room, idle, command };
+  enum class Purpose : std::uint8_t { demand, room, idle, command, plan };
   struct Operation {
     Order order;
     ActorName worker;
@@ -77,6 +80,14 @@ class LifecycleCore {
   [[nodiscard]] std::pair<bool, Bytes> room_rank(const Site& site) const;
   [[nodiscard]] Instant next_occasion(Instant now) const;
 
+  // Plans (plans.cpp).
+  void carry_out_plans(Instant now, Outbox& out);
+  void raise_planned(const Plan& plan, Instant now, Outbox& out);
+  void raise(const PlannedInstance& planned, Site& site, Instant now, Outbox& out);
+  void lower_unplanned(const SiteKey& key, Instant now, Outbox& out);
+  [[nodiscard]] bool is_up(const SiteKey& key) const;
+  [[nodiscard]] bool is_due_to_leave(const SiteKey& key, const Site& site, Instant now) const;
+
   // Commands (commands.cpp).
   void note_pins(const Command& command);
   [[nodiscard]] Result<std::vector<SiteKey>> sites_of(const Command& command) const;
@@ -98,6 +109,13 @@ class LifecycleCore {
   std::map<ActorName, WorkerMemory> memories_;
   std::map<ModelId, Demand> wanted_;
   std::set<ModelId> pinned_;
+  std::map<ActorName, Plan> plans_;  ///< The last of each planner.
+  std::map<ModelId, std::set<ActorName>> planned_;  ///< All of them together, with models that shall be nowhere.
+  std::map<ActorName, std::set<ModelId>> planned_on_;  ///< The same by worker, with workers that shall be empty.
+  std::set<SiteKey> raised_;  ///< Active, or on their way to that.
+  std::int64_t without_room_ = 0;  ///< Sites with `no_room`.
+  bool replan_ = false;  ///< Something has changed that plans wait for.
+  Instant retry_plans_at_{};  ///< Time alone may help then.
   std::map<std::uint64_t, Operation> operations_;
   std::map<std::uint64_t, Wish> wishes_;
   std::uint64_t next_operation_ = 0;

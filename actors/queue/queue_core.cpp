@@ -27,14 +27,16 @@ Lane lane_of(ServiceClass service_class) {
   return service_class == ServiceClass::normal ? Lane::normal : Lane::best_effort;
 }
 
-bool is_gateway(const ActorName& actor) {
-  return actor.text().starts_with("gateway");
+bool hears_status(const ActorName& actor) {
+  return actor.text().starts_with("gateway") || actor.text() == "oracle" || actor.text() == "autoscaler";
 }
 
 }  // namespace
 
 QueueCore::QueueCore(QueueOptions options)
-    : options_(std::move(options)), admission_(options_), order_(options_.best_effort_percent) {}
+    : options_(std::move(options)), admission_(options_), order_(options_.best_effort_percent) {
+  told_.model = options_.model;
+}
 
 void QueueCore::start(Instant now, Outbox& out) {
   out.set_timer(kStatus, now + options_.status_every);
@@ -50,7 +52,7 @@ void QueueCore::on(const Submit& submit, Instant now, Outbox& out) {
         submit.attempt > 1 ? std::nullopt : admission_.refusal(submit.tenant, cost_of(submit), now);
     if (auto shut = closed(now)) refusal = std::move(shut);
     if (refusal) {
-      ++refused_;
+      ++told_.refused;
       out.log(LogLevel::info, "queue.refused",
               {{"model", options_.model.text()},
                {"tenant", submit.tenant.text()},
@@ -68,6 +70,12 @@ void QueueCore::admit(const Submit& submit, Instant now, Outbox& out) {
   Entry& entry = entries_[submit.request];
   entry.service_class = submit.service_class;
   entry.cost = cost_of(submit);
+  if (submit.attempt == 1) {
+    const auto tokens = std::uint64_t(submit.prompt.size());
+    ++told_.arrived;
+    told_.input_tokens += tokens;
+    told_.input_tokens_squared += double(tokens) * double(tokens);
+  }
   take_attempt(entry, submit, now);
   entry.place = {.lane = lane_of(entry.service_class),
                  .tenant = submit.tenant,
@@ -183,6 +191,10 @@ void QueueCore::on(const RunEnded& end, Instant now, Outbox& out) {
   if (entry.state != State::running || entry.submit.attempt != end.attempt || entry.worker != end.worker)
     return;
   admission_.completed(entry.submit.tenant, entry.cost, now);
+  const auto produced = std::uint64_t(std::max<std::int64_t>(end.produced.count(), 0));
+  ++told_.ended;
+  told_.output_tokens += produced;
+  told_.output_tokens_squared += double(produced) * double(produced);
   forget(entry, entry.prefill + end.produced);
   conclude(now, out);
 }
@@ -346,10 +358,12 @@ void QueueCore::conclude(Instant now, Outbox& out) {
 }
 
 void QueueCore::send_status(Outbox& out) {
+  told_.waiting = admission_.requests();
+  told_.running = running_;
+  told_.waiting_tokens = admission_.tokens();
+  ++told_.sequence;
   for (const ActorName& actor : present_)
-    if (is_gateway(actor))
-      out.send(actor, QueueStatus{options_.model, admission_.requests(), running_, admission_.tokens(),
-                                  refused_, expired_});
+    if (hears_status(actor)) out.send(actor, told_);
 }
 
 }  // namespace sangam

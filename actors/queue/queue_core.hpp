@@ -102,8 +102,7 @@ class QueueCore {
   std::int64_t running_ = 0;
   std::int64_t waiting_before_ = 0;  ///< The counts after the former event.
   std::int64_t running_before_ = 0;
-  std::uint64_t refused_ = 0;
-  std::uint64_t expired_ = 0;
+  QueueStatus told_;  ///< The counts that only rise.
 };
 
 }  // namespace sangam

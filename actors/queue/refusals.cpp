@@ -19,7 +19,7 @@ void QueueCore::on(const Unservable& verdict, Instant now, Outbox& out) {
     if (entry.state == State::waiting) waiting.push_back(request);
   }
   for (const RequestId request : waiting) {
-    ++refused_;
+    ++told_.refused;
     refuse(entries_.at(request), {make_error(verdict.code, closed_why_), Millis(0)}, now, out);
   }
   conclude(now, out);
@@ -41,7 +41,7 @@ void QueueCore::on(const CannotBeOnTime& verdict, Instant now, Outbox& out) {
 
 bool QueueCore::overdue(Entry& entry, Instant now, Outbox& out) {
   if (now >= entry.expires_at) {
-    ++expired_;
+    ++told_.expired;
     refuse(entry,
            {make_error(ErrorCode::expired, "not begun within " +
                                                std::to_string(entry.submit.expires_in.count()) +
@@ -62,7 +62,7 @@ bool QueueCore::overdue(Entry& entry, Instant now, Outbox& out) {
 
 void QueueCore::too_late(Entry& entry, Refusal refusal, Instant now, Outbox& out) {
   if (!entry.submit.requeue_when_late) {
-    ++refused_;
+    ++told_.refused;
     return refuse(entry, std::move(refusal), now, out);
   }
   out.log(LogLevel::info, "queue.lowered",

@@ -1,0 +1,62 @@
+// The smallest size that is enough, as each policy understands it.
+#include "actors/autoscaler/sizing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sangam {
+namespace {
+
+/// Where no number reaches the target: the smallest that comes within this of the best.
+constexpr double kNoGain = 0.001;
+
+/// Bounds rise with the number. Without a forecast one is enough to learn.
+std::int64_t smallest(const std::vector<double>& bounds, double target) {
+  if (bounds.empty()) return 1;
+  const double wanted = std::min(target, bounds.back() - kNoGain);
+  const auto enough = std::lower_bound(bounds.begin(), bounds.end(), wanted);
+  return std::max<std::int64_t>(1, enough - bounds.begin() + 1);
+}
+
+}  // namespace
+
+Need elasticity(const ModelView& view, const SizingOptions& options) {
+  return {std::min(smallest(view.forecast.prefill_attainment, options.attainment), options.instances_max),
+          std::min(smallest(view.forecast.decode_attainment, options.attainment), options.instances_max)};
+}
+
+Need reactive(const ModelView& view, const SizingOptions& options) {
+  const auto now = double(std::max<std::int64_t>(view.now.prefill, 1));
+  const double load = view.forecast.input_tokens_per_second / (now * options.reactive_tokens_per_second);
+  const bool keeps = view.now.prefill > 0 && load >= options.reactive_low && load <= options.reactive_high;
+  const double wanted = keeps ? now : std::ceil(load * now / options.reactive_high);
+  const auto workers = std::clamp<std::int64_t>(std::int64_t(wanted), 1, options.reactive_max);
+  return {workers, std::clamp<std::int64_t>((workers + 3) / 4, 1, options.reactive_max)};
+}
+
+Need per_app(const ModelView& view, const SizingOptions& options) {
+  const std::int64_t wanted = (view.ongoing + options.per_app_ongoing - 1) / options.per_app_ongoing;
+  return {std::clamp<std::int64_t>(wanted, 1, options.per_app_max), 1};
+}
+
+Need unchanged(const ModelView& view, const SizingOptions&) {
+  return {std::max<std::int64_t>(view.now.prefill, 1), std::max<std::int64_t>(view.now.decode, 1)};
+}
+
+Result<SizingPolicy> sizing_policy(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, SizingPolicy>, 4> kPolicies{{
+      {"elasticity_gp", elasticity}, {"reactive", reactive}, {"per_app", per_app}, {"none", unchanged}}};
+  std::string known;
+  for (const auto& [known_name, policy] : kPolicies) {
+    if (known_name == name) return policy;
+    known += (known.empty() ? "" : ", ") + std::string(known_name);
+  }
+  return make_error(ErrorCode::invalid_input,
+                    "autoscaler policy '" + std::string(name) + "' is not known; use one of " + known);
+}
+
+}  // namespace sangam

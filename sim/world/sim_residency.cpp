@@ -1,0 +1,273 @@
+// Models of a simulated worker: orders, moves and what is said of them.
+#include <algorithm>
+
+#include "sim/world/sim_worker.hpp"
+
+namespace sangam::sim {
+namespace {
+
+constexpr Timer kMove{2};
+constexpr Timer kTell{3};
+constexpr Millis kTellEvery{500};
+constexpr Bytes kPage{2 << 20};
+const ActorName kScheduler("scheduler");
+const ActorName kLifecycle("lifecycle");
+
+Micros time_for(Bytes bytes, double bytes_per_second) {
+  return Micros(std::int64_t(double(bytes.count()) / bytes_per_second * 1e6));
+}
+
+}  // namespace
+
+void SimWorker::on(const ActorFound& found, Instant now, Outbox& out) {
+  if (found.actor == kScheduler) say_all_ready(out);
+  const bool hears_states = found.actor == kLifecycle || std::count(options_.state_hearers.begin(),
+                                                                     options_.state_hearers.end(), found.actor) > 0;
+  if (hears_states) {
+    for (const auto& [id, holding] : holdings_) {
+      Outbox all;
+      say_state(holding, true, all);
+      for (auto& letter : all.letters) {
+        if (letter.to == found.actor) out.send(letter.to, std::move(letter.message));
+      }
+    }
+    WorkerMemory memory;
+    Outbox all;
+    say_memory(all);
+    for (auto& letter : all.letters) {
+      if (letter.to == found.actor) out.send(letter.to, std::move(letter.message));
+    }
+  }
+  if (told_at_ == Instant{} && !options_.telemetry_hearers.empty()) {
+    told_at_ = now;
+    out.set_timer(kTell, now + kTellEvery);
+  }
+}
+
+void SimWorker::on(const Order& order, Instant now, Outbox& out) {
+  const auto found = holdings_.find(order.model);
+  if (found == holdings_.end()) {
+    OrderEnded ended;
+    ended.operation = order.operation;
+    ended.worker = options_.name;
+    ended.model = order.model;
+    ended.code = ErrorCode::not_found;
+    ended.why = "not a model of this worker";
+    out.send(kLifecycle, std::move(ended));
+    return;
+  }
+  Holding& holding = found->second;
+  if (order.target == Residency::active) {
+    raise(holding, order, now, out);
+  } else {
+    lower(holding, order, now, out);
+  }
+}
+
+void SimWorker::raise(Holding& holding, const Order& order, Instant now, Outbox& out) {
+  if (holding.target == Residency::active) {
+    if (holding.residency != Residency::active) return holding.orders.push_back(order);
+    if (holding.role != order.role) {
+      holding.role = order.role;
+      say_ready(holding, out);
+    }
+    return answer(order, holding, ErrorCode::none, "", out);
+  }
+  if (holding.residency == Residency::active) {  // It was about to leave.
+    answer(holding, ErrorCode::cancelled, "another order came", out);
+    holding.target = Residency::active;
+    holding.role = order.role;
+    say_state(holding, true, out);
+    say_ready(holding, out);
+    return answer(order, holding, ErrorCode::none, "", out);
+  }
+  std::vector<ModelId> evicted;
+  if (!make_room(holding, order, out, evicted)) {
+    return answer(order, holding, ErrorCode::exhausted, "no room", out);
+  }
+  weights_ += holding.spec->weights;
+  holding.target = Residency::active;
+  holding.role = order.role;
+  holding.orders.push_back(order);
+  const DeviceSpec& device = options_.device;
+  const bool forks = !order.sources.empty();
+  const double speed = forks                                     ? device.peer_bytes_per_second
+                       : holding.residency == Residency::warm    ? device.host_bytes_per_second
+                                                                 : device.storage_bytes_per_second;
+  Phase phase{forks ? "fork" : "copy", device.activation_fixed + time_for(holding.spec->weights, speed),
+              holding.spec->weights};
+  // One link for all weights that come: a move waits for the one before.
+  const Instant begins = moves_.empty() ? now : std::max(now, moves_.back().ends);
+  moves_.push_back({&holding, phase, begins + phase.took});
+  if (moves_.size() == 1) out.set_timer(kMove, moves_.front().ends);
+  say_state(holding, true, out);
+}
+
+/// Only when it helps, and idle models only.
+bool SimWorker::make_room(const Holding& holding, const Order& order, Outbox& out, std::vector<ModelId>& evicted) {
+  const auto floor = Bytes(std::int64_t(double(options_.device.memory.count()) * options_.kv_floor_share));
+  const Bytes need = holding.spec->weights + floor;
+  Bytes room = free_bytes();
+  for (const ModelId& model : order.may_evict) {
+    if (room >= need) break;
+    const Holding& other = holdings_.at(model);
+    const bool idle = other.residency == Residency::active && other.target == Residency::active && other.live == 0;
+    if (!idle) continue;
+    room += other.spec->weights;
+    evicted.push_back(model);
+  }
+  if (room < need) return false;
+  for (const ModelId& model : evicted) {
+    Holding& other = holdings_.at(model);
+    other.target = Residency::warm;
+    drained(other, out);
+  }
+  return true;
+}
+
+void SimWorker::lower(Holding& holding, const Order& order, Instant, Outbox& out) {
+  if (holding.residency != Residency::active && holding.target == Residency::active) {
+    answer(holding, ErrorCode::cancelled, "another order came", out);
+    std::erase_if(moves_, [&](const Move& move) { return move.holding == &holding; });
+    weights_ -= holding.spec->weights;
+    holding.target = holding.residency;
+    say_state(holding, true, out);
+    return answer(order, holding, ErrorCode::none, "", out);
+  }
+  if (holding.residency != Residency::active) return answer(order, holding, ErrorCode::none, "", out);
+  const bool was_leaving = holding.target != Residency::active;
+  holding.orders.push_back(order);
+  if (was_leaving) return;
+  holding.target = Residency::warm;
+  out.send(kScheduler, InstanceGone{options_.name, holding.spec->id, options_.incarnation, "it is put to sleep"});
+  say_state(holding, true, out);
+  drained(holding, out);
+}
+
+/// A model that leaves goes with its last run.
+void SimWorker::drained(Holding& holding, Outbox& out) {
+  if (holding.live > 0) return;
+  if (holding.residency == Residency::active && holding.target != Residency::active) {
+    weights_ -= holding.spec->weights;
+    holding.residency = holding.target;
+    answer(holding, ErrorCode::none, "", out);
+    say_state(holding, true, out);
+    say_memory(out);
+    out.send(kScheduler, InstanceGone{options_.name, holding.spec->id, options_.incarnation, "it is put to sleep"});
+    return say_all_ready(out);
+  }
+  say_state(holding, false, out);
+}
+
+void SimWorker::move_done(Instant now, Outbox& out) {
+  while (!moves_.empty() && moves_.front().ends <= now) {
+    const Move move = moves_.front();
+    moves_.erase(moves_.begin());
+    move.holding->residency = Residency::active;
+    telemetry_.moved += move.phase.moved;
+    for (const Order& order : move.holding->orders) answer(order, *move.holding, ErrorCode::none, "", out);
+    move.holding->orders.clear();
+    say_state(*move.holding, true, out);
+    say_memory(out);
+    say_all_ready(out);
+  }
+  if (!moves_.empty()) out.set_timer(kMove, moves_.front().ends);
+}
+
+void SimWorker::answer(Holding& holding, ErrorCode code, const std::string& why, Outbox& out) {
+  for (const Order& order : std::exchange(holding.orders, {})) answer(order, holding, code, why, out);
+}
+
+void SimWorker::answer(const Order& order, const Holding& holding, ErrorCode code, const std::string& why,
+                       Outbox& out) const {
+  OrderEnded ended;
+  ended.operation = order.operation;
+  ended.worker = options_.name;
+  ended.model = holding.spec->id;
+  ended.incarnation = options_.incarnation;
+  ended.residency = holding.residency;
+  ended.code = code;
+  ended.why = why;
+  out.send(kLifecycle, std::move(ended));
+}
+
+void SimWorker::say_state(const Holding& holding, bool to_all, Outbox& out) const {
+  InstanceState state;
+  state.worker = options_.name;
+  state.model = holding.spec->id;
+  state.incarnation = options_.incarnation;
+  state.residency = holding.residency;
+  state.target = holding.target;
+  state.live = holding.live;
+  state.weights = holding.spec->weights;
+  const bool is_on = holding.residency == Residency::active || holding.target == Residency::active;
+  state.missing = is_on ? Bytes(0) : holding.spec->weights;
+  state.own = is_on ? holding.spec->weights : Bytes(0);
+  if (to_all) {
+    for (const ActorName& hearer : options_.state_hearers) out.send(hearer, state);
+  }
+  out.send(kLifecycle, std::move(state));
+}
+
+void SimWorker::say_ready(const Holding& holding, Outbox& out) const {
+  Bytes room = options_.device.usable() - weights_;
+  InstanceReady ready;
+  ready.worker = options_.name;
+  ready.model = holding.spec->id;
+  ready.incarnation = options_.incarnation;
+  ready.running_max = options_.running_max;
+  ready.kv_capacity = Tokens(room / holding.spec->kv_per_token);
+  ready.prefill_tokens_per_second = 1e6 / (holding.spec->prefill(Tokens(512)) / 512.0);
+  ready.role = holding.role;
+  out.send(kScheduler, std::move(ready));
+}
+
+void SimWorker::say_all_ready(Outbox& out) const {
+  for (const auto& [id, holding] : holdings_) {
+    if (holding.residency == Residency::active && holding.target == Residency::active) say_ready(holding, out);
+  }
+}
+
+void SimWorker::say_memory(Outbox& out) const {
+  WorkerMemory memory;
+  memory.worker = options_.name;
+  memory.pool = options_.device.usable();
+  memory.weights = weights_;
+  memory.kv = kv_;
+  memory.free = std::max(free_bytes(), Bytes(0));
+  for (const ActorName& hearer : options_.state_hearers) out.send(hearer, memory);
+  out.send(kLifecycle, std::move(memory));
+}
+
+void SimWorker::say_telemetry(Instant now, Outbox& out) {
+  settle(double(now.time_since_epoch().count()));
+  Telemetry told = telemetry_;
+  told.sequence = ++telemetry_.sequence;
+  told.up = Micros(now.time_since_epoch().count());
+  const double span = double((now - told_at_).count());
+  told_at_ = now;
+  told.compute = telemetry_.compute / span;
+  told.bandwidth = telemetry_.bandwidth / span;
+  telemetry_.compute = telemetry_.bandwidth = 0.0;
+  told.prefill_ahead = Micros(prefill_left_ < 1e15 ? std::int64_t(std::max(prefill_left_, 0.0)) : 0);
+  told.pages = Pages(options_.device.usable() / kPage);
+  told.pages_used = Pages((weights_ + kv_) / kPage);
+  told.transfers = std::int64_t(moves_.size());
+  for (auto& [id, holding] : holdings_) {
+    if (holding.residency != Residency::active) continue;
+    holding.load.running = holding.decoding;
+    holding.load.kv_used = Pages(holding.kv.count() / kPage.count());
+    holding.load.waiting = holding.live - holding.decoding;
+    told.models.push_back(holding.load);
+  }
+  for (const ActorName& hearer : options_.telemetry_hearers) out.send(hearer, told);
+  out.set_timer(kTell, now + kTellEvery);
+}
+
+bool SimWorker::in_use() const {
+  return std::any_of(holdings_.begin(), holdings_.end(), [](const auto& entry) {
+    return entry.second.residency == Residency::active || entry.second.target == Residency::active;
+  });
+}
+
+}  // namespace sangam::sim
