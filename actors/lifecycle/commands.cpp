@@ -133,9 +133,8 @@ Order LifecycleCore::order_for(const Command& command, const SiteKey& key, Insta
 
 std::vector<ActorName> LifecycleCore::active_elsewhere(const SiteKey& key) const {
   std::vector<ActorName> sources;
-  for (const auto& [other, site] : sites_) {
-    const bool has_it = site.state.residency == Residency::active;
-    if (other.first == key.first && other.second != key.second && has_it) sources.push_back(other.second);
+  for (const auto& [other, site] : sites_of(key.first)) {
+    if (other.second != key.second && site.state.residency == Residency::active) sources.push_back(other.second);
   }
   return sources;
 }

@@ -23,21 +23,14 @@ void LifecycleCore::reconsider(Instant now, Outbox& out) {
 }
 
 void LifecycleCore::serve(const ModelId& model, const Demand& demand, Instant now, Outbox& out) {
-  if (is_ordered(model, Purpose::demand)) return;
-  bool somewhere = false;
-  for (const auto& [key, site] : sites_) {
-    if (key.first != model) continue;
-    if (site.state.residency == Residency::active && site.state.target == Residency::active) return;
-    if (site.state.target == Residency::active) return;  // On its way, by whatever wish.
-    somewhere = true;
-  }
-  if (!somewhere) return;  // No worker has it; the gateway knows.
+  if (is_raised(model) || is_ordered(model, Purpose::demand)) return;  // On its way, by whatever wish.
+  if (sites_of(model).empty()) return;  // No worker has it; the gateway knows.
   Site* site = best_site(model, now);
   if (site == nullptr) return give_up(model, now, out);
   const SiteKey key{model, site->state.worker};
   if (is_ordered(key)) return;
   const std::vector<ModelId> offer = evictable(key.second, model, now);
-  if (!site->no_room || offer != site->offered) {
+  if (!full_.contains(key) || offer != site->offered) {
     site->offered = offer;
     Order order;
     order.target = Residency::active;
@@ -49,40 +42,40 @@ void LifecycleCore::serve(const ModelId& model, const Demand& demand, Instant no
   }
 }
 
+bool LifecycleCore::is_raised(const ModelId& model) const {
+  const auto first = raised_.lower_bound({model, ActorName()});
+  return first != raised_.end() && first->first == model;
+}
+
 /// Where it is soonest there and disturbs least: with room before without, warm before cold, then where least is
 /// missing, then the idlest worker.
 LifecycleCore::Site* LifecycleCore::best_site(const ModelId& model, Instant now) {
-  const auto load_of = [&](const ActorName& worker) {
-    std::int64_t live = 0;
-    for (const auto& [key, site] : sites_) live += key.second == worker ? site.state.live : 0;
-    return live;
-  };
   const auto rank = [&](const Site& site) {
     const auto [too_big, missing] = room_rank(site);
-    return std::tuple(site.no_room, too_big, site.state.residency != Residency::warm, missing,
-                      load_of(site.state.worker), site.state.worker);
+    return std::tuple(full_.contains({model, site.state.worker}), too_big, site.state.residency != Residency::warm,
+                      missing, hosts_.at(site.state.worker).live);
   };
   Site* best = nullptr;
-  for (auto& [key, site] : sites_) {
-    if (key.first != model || site.retry_at > now) continue;
-    if (best == nullptr || rank(site) < rank(*best)) best = &site;
+  decltype(rank(*best)) best_rank{};
+  for (auto& [key, site] : sites_of(model)) {
+    if (site.retry_at > now) continue;
+    if (const auto own = rank(site); best == nullptr || own < best_rank) best = &site, best_rank = own;
   }
   return best;
 }
 
 std::pair<bool, Bytes> LifecycleCore::room_rank(const Site& site) const {
-  const auto memory = memories_.find(site.state.worker);
-  const bool too_big = memory != memories_.end() && site.state.missing > memory->second.free + memory->second.cached;
+  const auto& memory = hosts_.at(site.state.worker).memory;
+  const bool too_big = memory && site.state.missing > memory->free + memory->cached;
   return {too_big, site.state.missing};
 }
 
 /// Idle, unpinned, not wanted, and long enough there; who has been idle longest goes first.
 std::vector<ModelId> LifecycleCore::evictable(const ActorName& worker, const ModelId& but, Instant now) const {
   std::vector<std::pair<Instant, ModelId>> idle;
-  for (const auto& [key, site] : sites_) {
-    const auto& [model, at] = key;
-    const bool at_rest = site.state.residency == Residency::active && site.state.target == Residency::active;
-    if (at != worker || model == but || !at_rest || site.state.live > 0) continue;
+  for (const ModelId& model : hosts_.at(worker).raised) {
+    const Site& site = sites_.at({model, worker});
+    if (model == but || !is_up({model, worker}) || site.state.live > 0) continue;
     const auto planned = planned_on_.find(worker);
     if (planned != planned_on_.end() && planned->second.contains(model)) continue;
     if (pinned_.contains(model) || wanted_.contains(model)) continue;
@@ -98,12 +91,11 @@ std::vector<ModelId> LifecycleCore::evictable(const ActorName& worker, const Mod
 void LifecycleCore::make_room(const Site& wanted, Instant now, Outbox& out) {
   const ActorName& worker = wanted.state.worker;
   const Site* oldest = nullptr;
-  for (const auto& [key, site] : sites_) {
-    if (key.second != worker || is_ordered(key)) {
-      if (key.second == worker && site.state.target < site.state.residency) return;  // One is leaving already.
-      continue;
-    }
-    if (site.state.residency != Residency::active || pinned_.contains(key.first)) continue;
+  for (const ModelId& model : hosts_.at(worker).raised) {
+    const Site& site = sites_.at({model, worker});
+    if (site.state.target < site.state.residency) return;  // One is leaving already.
+    if (is_ordered({model, worker})) continue;
+    if (site.state.residency != Residency::active || pinned_.contains(model)) continue;
     if (now < site.active_since + options_.dwell) continue;
     if (oldest == nullptr || site.active_since < oldest->active_since) oldest = &site;
   }
@@ -118,8 +110,7 @@ void LifecycleCore::make_room(const Site& wanted, Instant now, Outbox& out) {
 /// Every place where the model could be is cooling down, or is to be tried again in a moment.
 void LifecycleCore::give_up(const ModelId& model, Instant now, Outbox& out) {
   const Site* soonest = nullptr;
-  for (const auto& [key, site] : sites_) {
-    if (key.first != model) continue;
+  for (const auto& [key, site] : sites_of(model)) {
     if (soonest == nullptr || site.retry_at < soonest->retry_at) soonest = &site;
   }
   if (soonest->failures == 0) return;
@@ -130,9 +121,9 @@ void LifecycleCore::give_up(const ModelId& model, Instant now, Outbox& out) {
 
 void LifecycleCore::put_idle_to_sleep(Instant now, Outbox& out) {
   if (options_.idle_sleep <= Millis(0)) return;
-  for (const auto& [key, site] : sites_) {
-    const bool at_rest = site.state.residency == Residency::active && site.state.target == Residency::active;
-    if (!at_rest || site.state.live > 0 || pinned_.contains(key.first) || wanted_.contains(key.first)) continue;
+  for (const SiteKey& key : raised_) {
+    const Site& site = sites_.at(key);
+    if (!is_up(key) || site.state.live > 0 || pinned_.contains(key.first) || wanted_.contains(key.first)) continue;
     if (now < std::max(site.idle_since + options_.idle_sleep, site.retry_at) || is_ordered(key)) continue;
     Order order;
     order.target = Residency::warm;
@@ -144,11 +135,15 @@ void LifecycleCore::put_idle_to_sleep(Instant now, Outbox& out) {
 /// When time alone changes a decision: a sleep is due, patience or a dwell ends, a model has cooled down.
 Instant LifecycleCore::next_occasion(Instant now) const {
   Instant next = retry_plans_at_ > now ? retry_plans_at_ : kNever;
-  if (wanted_.empty() && options_.idle_sleep <= Millis(0)) return next;
   const auto consider = [&](Instant at) {
     if (at > now) next = std::min(next, at);
   };
-  for (const auto& [key, site] : sites_) {
+  if (wanted_.empty() && options_.idle_sleep <= Millis(0)) return next;
+  for (const auto& [model, demand] : wanted_) {
+    for (const auto& [key, site] : sites_of(model)) consider(site.retry_at);
+  }
+  for (const SiteKey& key : raised_) {
+    const Site& site = sites_.at(key);
     consider(site.retry_at);
     if (site.state.residency != Residency::active) continue;
     if (!wanted_.empty()) consider(site.active_since + options_.dwell);

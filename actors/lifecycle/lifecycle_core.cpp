@@ -32,8 +32,15 @@ void LifecycleCore::on(const InstanceState& state, Instant now, Outbox& out) {
     site.failures = 0;
     site.retry_at = {};
   }
-  const bool is_raised = std::max(state.residency, state.target) == Residency::active;
-  is_raised ? (void)raised_.insert(entry->first) : (void)raised_.erase(entry->first);
+  Host& host = hosts_[state.worker];
+  host.live += state.live - (restarted ? 0 : former.live);
+  if (std::max(state.residency, state.target) == Residency::active) {
+    raised_.insert(entry->first);
+    host.raised.insert(state.model);
+  } else {
+    raised_.erase(entry->first);
+    host.raised.erase(state.model);
+  }
   if (restarted || former.residency != state.residency || state.live == 0) {
     changed_at(state.worker);
     replan_ = true;
@@ -42,7 +49,7 @@ void LifecycleCore::on(const InstanceState& state, Instant now, Outbox& out) {
 }
 
 void LifecycleCore::on(const WorkerMemory& memory, Instant now, Outbox& out) {
-  memories_[memory.worker] = memory;
+  hosts_[memory.worker].memory = memory;
   changed_at(memory.worker);
   reconsider(now, out);
 }
@@ -76,8 +83,7 @@ void LifecycleCore::note_failure(const SiteKey& key, const OrderEnded& ended, In
   const auto found = sites_.find(key);
   if (found == sites_.end()) return;
   Site& site = found->second;
-  without_room_ += (ended.code == ErrorCode::exhausted) - site.no_room;
-  site.no_room = ended.code == ErrorCode::exhausted;
+  if (ended.code == ErrorCode::exhausted) full_.insert(key);
   if (!is_the_models_fault(ended.code)) {
     site.retry_at = now + kRetryDelay;
     return;
@@ -100,7 +106,7 @@ void LifecycleCore::on(const Wanted& wanted, Instant now, Outbox& out) {
 }
 
 void LifecycleCore::on(const ActorLost& lost, Instant now, Outbox& out) {
-  memories_.erase(lost.actor);
+  hosts_.erase(lost.actor);
   changed_at(lost.actor);
   std::erase_if(sites_, [&](const auto& site) { return site.first.second == lost.actor; });
   std::erase_if(raised_, [&](const SiteKey& key) { return key.second == lost.actor; });
@@ -156,12 +162,7 @@ bool LifecycleCore::is_ordered(const SiteKey& key) const {
 
 /// Room may have come: whoever found none there may try again.
 void LifecycleCore::changed_at(const ActorName& worker) {
-  if (without_room_ == 0) return;
-  for (auto& [key, site] : sites_) {
-    if (key.second != worker || !site.no_room) continue;
-    site.no_room = false;
-    --without_room_;
-  }
+  std::erase_if(full_, [&](const SiteKey& key) { return key.second == worker; });
 }
 
 }  // namespace sangam

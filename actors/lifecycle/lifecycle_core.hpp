@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,12 +42,17 @@ class LifecycleCore {
     Instant active_since{};  ///< While it is active.
     std::uint64_t failures = 0;  ///< Of loads in a row, by the model's own fault.
     Instant retry_at{};
-    bool no_room = false;           ///< Its last wake found none; until its worker's memory or models change.
-    std::vector<ModelId> offered;  ///< Whom that wake might have evicted.
+    std::vector<ModelId> offered;   ///< Whom its last wake that found no room might have evicted.
     WorkerRole role = WorkerRole::mixed;  ///< As last ordered.
   };
   using SiteKey = std::pair<ModelId, ActorName>;
   using Sites = std::map<SiteKey, Site>;
+  /// What is known of a worker beside its sites.
+  struct Host {
+    std::optional<WorkerMemory> memory;
+    std::set<ModelId> raised;  ///< Active, or on their way to that.
+    std::int64_t live = 0;     ///< Runs of all its models.
+  };
 
   struct Demand {
     std::int64_t waiting = 0;
@@ -79,6 +85,17 @@ class LifecycleCore {
   /// With room before without, then where least is missing.
   [[nodiscard]] std::pair<bool, Bytes> room_rank(const Site& site) const;
   [[nodiscard]] Instant next_occasion(Instant now) const;
+  [[nodiscard]] bool is_raised(const ModelId& model) const;
+  template <class Map>
+  [[nodiscard]] static auto range_of(Map& sites, const ModelId& model) {
+    const auto first = sites.lower_bound(SiteKey{model, ActorName()});
+    auto last = first;
+    while (last != sites.end() && last->first.first == model) ++last;
+    return std::ranges::subrange(first, last);
+  }
+  /// Of one model; there may be many workers.
+  [[nodiscard]] auto sites_of(const ModelId& model) { return range_of(sites_, model); }
+  [[nodiscard]] auto sites_of(const ModelId& model) const { return range_of(sites_, model); }
 
   // Plans (plans.cpp).
   void carry_out_plans(Instant now, Outbox& out);
@@ -106,14 +123,14 @@ class LifecycleCore {
 
   LifecycleOptions options_;
   Sites sites_;
-  std::map<ActorName, WorkerMemory> memories_;
+  std::map<ActorName, Host> hosts_;
   std::map<ModelId, Demand> wanted_;
   std::set<ModelId> pinned_;
   std::map<ActorName, Plan> plans_;  ///< The last of each planner.
   std::map<ModelId, std::set<ActorName>> planned_;  ///< All of them together, with models that shall be nowhere.
   std::map<ActorName, std::set<ModelId>> planned_on_;  ///< The same by worker, with workers that shall be empty.
   std::set<SiteKey> raised_;  ///< Active, or on their way to that.
-  std::int64_t without_room_ = 0;  ///< Sites with `no_room`.
+  std::set<SiteKey> full_;  ///< Where the last wake found no room; until the worker's memory or models change.
   bool replan_ = false;  ///< Something has changed that plans wait for.
   Instant retry_plans_at_{};  ///< Time alone may help then.
   std::map<std::uint64_t, Operation> operations_;

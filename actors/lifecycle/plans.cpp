@@ -64,7 +64,7 @@ void LifecycleCore::raise(const PlannedInstance& planned, Site& site, Instant no
   order.role = planned.role;
   order.sources = planned.sources.empty() ? active_elsewhere(key) : planned.sources;
   order.may_evict = evictable(key.second, key.first, now);
-  if (site.no_room && order.may_evict == site.offered) return;  // Until something leaves.
+  if (full_.contains(key) && order.may_evict == site.offered) return;  // Until something leaves.
   site.offered = order.may_evict;
   give(key, std::move(order), Purpose::plan, 0, out);
 }
@@ -90,10 +90,8 @@ bool LifecycleCore::is_due_to_leave(const SiteKey& key, const Site& site, Instan
   const bool planned_for = places != planned_.end();
   if (!planned_for && others == planned_on_.end()) return false;
   if (planned_for && places->second.contains(worker)) return false;
-  if (others != planned_on_.end() && std::any_of(others->second.begin(), others->second.end(), [&](const ModelId& m) {
-        const auto newcomer = sites_.find({m, worker});
-        return newcomer != sites_.end() && newcomer->second.no_room;
-      })) {
+  const auto finds_no_room = [&](const ModelId& newcomer) { return full_.contains({newcomer, worker}); };
+  if (others != planned_on_.end() && std::any_of(others->second.begin(), others->second.end(), finds_no_room)) {
     return true;
   }
   if (now < site.active_since + options_.dwell || wanted_.contains(model)) return false;

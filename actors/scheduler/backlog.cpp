@@ -71,6 +71,14 @@ const WaitingJob* Backlog::find(RequestId request) const {
   return place == jobs_.end() ? nullptr : &place->second;
 }
 
+std::vector<ModelIndex> Backlog::waiting_models() const {
+  std::vector<ModelIndex> models;
+  for (ModelIndex model = 0; model < lanes_.size(); ++model) {
+    if (size(model) > 0) models.push_back(model);
+  }
+  return models;
+}
+
 std::size_t Backlog::size(ModelIndex model) const {
   return lanes_[model].by_deadline.size() + lanes_[model].by_rank.size();
 }

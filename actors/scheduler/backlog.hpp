@@ -45,6 +45,8 @@ class Backlog {
   [[nodiscard]] const WaitingJob* find(RequestId request) const;
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
   [[nodiscard]] std::size_t size(ModelIndex model) const;
+  /// Those of which something waits.
+  [[nodiscard]] std::vector<ModelIndex> waiting_models() const;
   [[nodiscard]] bool has_unhurried(ModelIndex model) const { return !lanes_[model].by_rank.empty(); }
   /// The job whose latest start comes first; null where no job of the model has a deadline.
   [[nodiscard]] const WaitingJob* most_urgent(ModelIndex model) const;

@@ -33,9 +33,9 @@ void SchedulerCore::decide(Instant now, Outbox& out) {
 }
 
 void SchedulerCore::refuse_late(Instant now, Outbox& out) {
-  const std::vector<Instant> first_free = fleet_.first_free(models_.size(), now);
-  for (ModelIndex model = 0; model < models_.size(); ++model) {
-    const Instant start = first_free[model] == Instant::max() ? now : first_free[model];
+  for (const ModelIndex model : backlog_.waiting_models()) {
+    const Instant first_free = fleet_.first_free(model, now);
+    const Instant start = first_free == Instant::max() ? now : first_free;
     for (const WaitingJob* job = backlog_.most_urgent(model); job && job->latest_start() < start;
          job = backlog_.most_urgent(model)) {
       const Instant end = fleet_.earliest_end(job->prefill, now);
@@ -64,12 +64,12 @@ void SchedulerCore::refuse(const WaitingJob& job, Instant earliest_end, Instant 
 
 /// What is owed is paid before the plan, else a crowd with deadlines would keep the others waiting for ever.
 void SchedulerCore::pay_floor_shares(Instant now, Outbox& out) {
-  for (auto& [name, worker] : fleet_.workers()) {
-    while (worker.floor_owed > Micros(0) && is_open(worker, now)) {
-      const auto next = backlog_.unhurried(unhurried_models(worker), 1);
-      if (next.empty()) worker.floor_owed = Micros(0);  // Nobody waits, nothing is owed.
-      if (next.empty() || worker.length(next.front()->prefill) > worker.floor_owed) break;
-      if (!dispatch_row(worker, next, now, out)) break;
+  for (Worker* worker : fleet_.holders_of(backlog_.waiting_models())) {
+    while (worker->floor_owed > Micros(0) && is_open(*worker, now)) {
+      const auto next = backlog_.unhurried(unhurried_models(*worker), 1);
+      if (next.empty()) worker->floor_owed = Micros(0);  // Nobody waits, nothing is owed.
+      if (next.empty() || worker->length(next.front()->prefill) > worker->floor_owed) break;
+      if (!dispatch_row(*worker, next, now, out)) break;
     }
   }
 }
@@ -148,18 +148,18 @@ SchedulerCore::Openings SchedulerCore::openings(Instant now) {
   Openings openings;
   std::vector<char> held(models_.size(), 0);
   std::vector<char> held_now(models_.size(), 0);
-  for (auto& [name, worker] : fleet_.workers()) {
-    if (!worker.has_seat()) continue;
-    openings.workers.push_back(&worker);
-    const bool is_now = is_open(worker, now);
-    for (const auto& [model, instance] : worker.instances) {
-      if (!worker.holds(model)) continue;
+  const std::vector<ModelIndex> waiting = backlog_.waiting_models();
+  for (Worker* worker : fleet_.holders_of(waiting)) {
+    if (!worker->has_seat()) continue;
+    openings.workers.push_back(worker);
+    const bool is_now = is_open(*worker, now);
+    for (const auto& [model, instance] : worker->instances) {
+      if (!worker->holds(model)) continue;
       held[model] = 1;
       if (is_now) held_now[model] = 1;
     }
   }
-  for (ModelIndex model = 0; model < models_.size(); ++model) {
-    if (backlog_.size(model) == 0) continue;
+  for (const ModelIndex model : waiting) {
     if (held[model]) openings.models.push_back(model);
     if (held_now[model]) openings.models_now.push_back(model);
   }
@@ -170,18 +170,19 @@ SchedulerCore::Openings SchedulerCore::openings(Instant now) {
 /// a request has missed its latest start.
 Instant SchedulerCore::next_occasion(Instant now) const {
   Instant next = Instant::max();
-  for (ModelIndex model = 0; model < models_.size(); ++model) {
+  const std::vector<ModelIndex> waiting = backlog_.waiting_models();
+  for (const ModelIndex model : waiting) {
     if (const WaitingJob* job = backlog_.most_urgent(model)) {
       next = std::min(next, job->latest_start() + Micros(1));
     }
   }
-  for (const auto& [name, worker] : fleet_.workers()) {
-    if (!worker.has_seat() || is_open(worker, now)) continue;
+  for (const Worker* worker : fleet_.holders_of(waiting)) {
+    if (!worker->has_seat() || is_open(*worker, now)) continue;
     const bool is_wanted =
-        std::any_of(worker.instances.begin(), worker.instances.end(), [&](const auto& held) {
-          return worker.holds(held.first) && backlog_.size(held.first) > 0;
+        std::any_of(worker->instances.begin(), worker->instances.end(), [&](const auto& held) {
+          return worker->holds(held.first) && backlog_.size(held.first) > 0;
         });
-    if (is_wanted) next = std::min(next, worker.line.free_at(now) - options_.look_ahead);
+    if (is_wanted) next = std::min(next, worker->line.free_at(now) - options_.look_ahead);
   }
   return next == Instant::max() ? next : std::max(next, now + kAlarmDistance);
 }

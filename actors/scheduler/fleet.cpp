@@ -8,6 +8,11 @@
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
+namespace {
+
+bool by_name(const Worker* a, const Worker* b) { return a->place < b->place; }
+
+}  // namespace
 
 Micros Worker::length(const PrefillJob& job) const {
   constexpr double kForEver = 1e15;  // 31 years: what no deadline allows still fits the clock.
@@ -18,7 +23,9 @@ bool Fleet::add(const InstanceReady& ready, ModelIndex model) {
   const auto known = workers_.find(ready.worker);
   if (known != workers_.end() && known->second.incarnation > ready.incarnation) return false;
   if (known != workers_.end() && known->second.incarnation < ready.incarnation) lose(ready.worker);
-  Worker& worker = workers_[ready.worker];
+  const auto [entry, is_new_worker] = workers_.try_emplace(ready.worker);
+  Worker& worker = entry->second;
+  if (is_new_worker) number();
   worker.name = ready.worker;
   worker.incarnation = ready.incarnation;
   worker.role = ready.role;
@@ -30,20 +37,51 @@ bool Fleet::add(const InstanceReady& ready, ModelIndex model) {
       model, Instance{ready.kv_capacity, CostModel(prior, options_.step_overhead)});
   place->second.kv_capacity = ready.kv_capacity;
   if (worker.cost.size() <= model) worker.cost.resize(model + 1);
+  if (holders_.size() <= model) holders_.resize(model + 1);
+  if (is_new) {
+    auto& holders = holders_[model];
+    holders.insert(std::upper_bound(holders.begin(), holders.end(), &worker, by_name), &worker);
+  }
   price(model);
   return true;
 }
 
+void Fleet::number() {
+  std::size_t place = 0;
+  for (auto& [name, worker] : workers_) worker.place = place++;
+}
+
+/// What is left of the worker's name in the lists goes first.
+void Fleet::leave(std::map<ActorName, Worker>::iterator worker) {
+  for (const auto& [model, instance] : worker->second.instances) std::erase(holders_[model], &worker->second);
+  workers_.erase(worker);
+}
+
+std::span<Worker* const> Fleet::holders_of(ModelIndex model) const {
+  if (model >= holders_.size()) return {};
+  return holders_[model];
+}
+
+std::vector<Worker*> Fleet::holders_of(std::span<const ModelIndex> models) const {
+  std::vector<Worker*> all;
+  for (const ModelIndex model : models) {
+    const auto holders = holders_of(model);
+    all.insert(all.end(), holders.begin(), holders.end());
+  }
+  if (models.size() < 2) return all;
+  std::sort(all.begin(), all.end(), by_name);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 /// Workers that are there to decode get prompts of a model only while nobody else holds it.
 void Fleet::price(ModelIndex model) {
-  const bool others = std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
-    return worker.second.role != WorkerRole::decode && worker.second.instances.contains(model);
-  });
-  for (auto& [name, worker] : workers_) {
-    const auto instance = worker.instances.find(model);
-    if (instance == worker.instances.end()) continue;
-    const bool takes = worker.role != WorkerRole::decode || !others;
-    worker.cost[model] = takes ? instance->second.costs.cost() : PrefillCost{};
+  const auto holders = holders_of(model);
+  const bool others =
+      std::any_of(holders.begin(), holders.end(), [](const Worker* w) { return w->role != WorkerRole::decode; });
+  for (Worker* worker : holders) {
+    const bool takes = worker->role != WorkerRole::decode || !others;
+    worker->cost[model] = takes ? worker->instances.at(model).costs.cost() : PrefillCost{};
   }
 }
 
@@ -52,8 +90,9 @@ bool Fleet::remove(const InstanceGone& gone, ModelIndex model) {
   if (place == workers_.end() || place->second.incarnation > gone.incarnation) return false;
   Worker& worker = place->second;
   if (worker.instances.erase(model) == 0) return false;
+  std::erase(holders_[model], &worker);
   worker.cost[model] = PrefillCost{};
-  if (worker.running == 0 && worker.instances.empty()) workers_.erase(place);
+  if (worker.running == 0 && worker.instances.empty()) leave(place);
   price(model);
   return true;
 }
@@ -63,8 +102,12 @@ std::vector<ModelIndex> Fleet::lose(const ActorName& name) {
   const auto worker = workers_.find(name);
   if (worker == workers_.end()) return models;
   for (const auto& [model, instance] : worker->second.instances) models.push_back(model);
-  std::erase_if(runs_, [&](const auto& run) { return run.second.worker == name; });
-  workers_.erase(worker);
+  std::erase_if(runs_, [&](const auto& run) {
+    if (run.second.worker != name) return false;
+    no_longer_expected(run.second);
+    return true;
+  });
+  leave(worker);
   for (const ModelIndex model : models) price(model);
   return models;
 }
@@ -113,15 +156,11 @@ std::vector<ActorName> Fleet::takers(const Worker& giver, const WaitingJob& job)
   constexpr std::size_t kTakersMax = 4;
   std::vector<ActorName> names;
   if (giver.role != WorkerRole::prefill) return names;
-  std::map<ActorName, std::int64_t> expected;
-  for (const auto& [request, run] : runs_) {
-    if (run.taker) ++expected[*run.taker];
-  }
   std::vector<std::tuple<std::int64_t, double, ActorName>> order;
-  for (const auto& [name, worker] : workers_) {
-    if (worker.role != WorkerRole::decode || !worker.instances.contains(job.prefill.model)) continue;
-    const double kv = worker.kv_used + kv_share(worker, job.prefill.model, kv_need(job));
-    order.emplace_back(worker.running + expected[name], kv, name);
+  for (const Worker* worker : holders_of(job.prefill.model)) {
+    if (worker->role != WorkerRole::decode) continue;
+    const double kv = worker->kv_used + kv_share(*worker, job.prefill.model, kv_need(job));
+    order.emplace_back(worker->running + worker->expected, kv, worker->name);
   }
   std::sort(order.begin(), order.end());
   for (const auto& [running, kv, name] : order) {
@@ -131,7 +170,16 @@ std::vector<ActorName> Fleet::takers(const Worker& giver, const WaitingJob& job)
 }
 
 void Fleet::expect(RequestId request, const ActorName& taker) {
+  const auto worker = workers_.find(taker);
+  if (worker == workers_.end()) return;
   runs_.at(request).taker = taker;
+  ++worker->second.expected;
+}
+
+void Fleet::no_longer_expected(const Run& run) {
+  if (!run.taker) return;
+  const auto taker = workers_.find(*run.taker);
+  if (taker != workers_.end()) taker->second.expected = std::max<std::int64_t>(taker->second.expected - 1, 0);
 }
 
 void Fleet::move(const RunMoved& moved, Instant now) {
@@ -155,12 +203,13 @@ void Fleet::move(const RunMoved& moved, Instant now) {
 
 void Fleet::release(std::unordered_map<RequestId, Run>::iterator place, Instant now) {
   const Run& run = place->second;
+  no_longer_expected(run);
   Worker& worker = workers_.at(run.worker);
   if (!run.state.prefilled) worker.line.drop(place->first, now);
   worker.running -= 1;
   worker.kv_used = worker.running == 0 ? 0.0 : worker.kv_used - run.kv;
   worker.kv_spent = false;
-  if (worker.running == 0 && worker.instances.empty()) workers_.erase(run.worker);
+  if (worker.running == 0 && worker.instances.empty()) leave(workers_.find(run.worker));
   runs_.erase(place);
 }
 
@@ -193,32 +242,30 @@ bool Fleet::has(const ActorName& worker, ModelIndex model) const {
 }
 
 bool Fleet::is_held(ModelIndex model) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) { return worker.second.holds(model); });
+  const auto holders = holders_of(model);
+  return std::any_of(holders.begin(), holders.end(), [&](const Worker* worker) { return worker->holds(model); });
 }
 
-std::vector<Instant> Fleet::first_free(std::size_t models, Instant now) const {
-  std::vector<Instant> first(models, Instant::max());
-  for (const auto& [name, worker] : workers_) {
-    const Instant free_at = worker.line.free_at(now);
-    for (const auto& [model, instance] : worker.instances) {
-      if (worker.holds(model)) first[model] = std::min(first[model], free_at);
-    }
+Instant Fleet::first_free(ModelIndex model, Instant now) const {
+  Instant first = Instant::max();
+  for (const Worker* worker : holders_of(model)) {
+    if (worker->holds(model)) first = std::min(first, worker->line.free_at(now));
   }
   return first;
 }
 
 Instant Fleet::earliest_end(const PrefillJob& job, Instant now) const {
   Instant earliest = Instant::max();
-  for (const auto& [name, worker] : workers_) {
-    if (worker.holds(job.model)) earliest = std::min(earliest, worker.line.free_at(now) + worker.length(job));
+  for (const Worker* worker : holders_of(job.model)) {
+    if (worker->holds(job.model)) earliest = std::min(earliest, worker->line.free_at(now) + worker->length(job));
   }
   return earliest;
 }
 
 Micros Fleet::shortest(const PrefillJob& job) const {
   Micros shortest = Micros::max();
-  for (const auto& [name, worker] : workers_) {
-    if (worker.holds(job.model)) shortest = std::min(shortest, worker.length(job));
+  for (const Worker* worker : holders_of(job.model)) {
+    if (worker->holds(job.model)) shortest = std::min(shortest, worker->length(job));
   }
   return shortest == Micros::max() ? Micros(0) : shortest;
 }

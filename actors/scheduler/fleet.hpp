@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct Worker {
   PrefillLine line;
   std::int64_t running = 0;
   std::int64_t running_max = 1;
+  std::int64_t expected = 0;  ///< Runs that are likely to be handed over to it.
+  std::size_t place = 0;      ///< In the order of names.
   double kv_used = 0.0;  ///< Share of the worker's pages that its runs may come to need.
   bool kv_spent = false;  ///< A run did not fit; none is given until one has ended.
   Micros floor_owed{0};   ///< Prefill time due to requests without a deadline.
@@ -87,15 +90,15 @@ class Fleet {
 
   [[nodiscard]] bool is_held(ModelIndex model) const;
   [[nodiscard]] bool has(const ActorName& worker, ModelIndex model) const;
-  /// By ModelIndex, up to `models`: when the first of its instances is free; max where there is none.
-  [[nodiscard]] std::vector<Instant> first_free(std::size_t models, Instant now) const;
+  /// When the first instance of the model is free; max where there is none.
+  [[nodiscard]] Instant first_free(ModelIndex model, Instant now) const;
   /// When the first token could be there, if the job were the next one; max where there is no instance.
   [[nodiscard]] Instant earliest_end(const PrefillJob& job, Instant now) const;
   /// The shortest prefill time over the model's instances; zero where there is none.
   [[nodiscard]] Micros shortest(const PrefillJob& job) const;
 
-  /// In the order of their names.
-  [[nodiscard]] std::map<ActorName, Worker>& workers() { return workers_; }
+  /// That hold one of these models, in the order of their names: a decision costs what it concerns, not what there is.
+  [[nodiscard]] std::vector<Worker*> holders_of(std::span<const ModelIndex> models) const;
   [[nodiscard]] const std::map<ActorName, Worker>& workers() const { return workers_; }
 
  private:
@@ -109,6 +112,10 @@ class Fleet {
     std::optional<ActorName> taker = {};
   };
 
+  [[nodiscard]] std::span<Worker* const> holders_of(ModelIndex model) const;
+  void number();
+  void no_longer_expected(const Run& run);
+  void leave(std::map<ActorName, Worker>::iterator worker);
   [[nodiscard]] Tokens kv_need(const WaitingJob& job) const;
   [[nodiscard]] static double kv_share(const Worker& worker, ModelIndex model, Tokens need);
   void price(ModelIndex model);
@@ -116,6 +123,7 @@ class Fleet {
 
   FleetOptions options_;
   std::map<ActorName, Worker> workers_;
+  std::vector<std::vector<Worker*>> holders_;  // By ModelIndex, by name.
   std::unordered_map<RequestId, Run> runs_;
 };
 

@@ -14,6 +14,15 @@ const ActorName kScheduler("scheduler");
 constexpr double kTick = 0.5;  // Microseconds: what falls within is due.
 
 double micros_of(Instant at) { return double(at.time_since_epoch().count()); }
+
+TokensProduced word_of(const Run& run) {
+  TokensProduced said;
+  said.request = run.request;
+  said.attempt = run.attempt;
+  said.first = run.generated.size();
+  return said;
+}
+
 Instant instant_of(double micros) { return Instant(Micros(std::int64_t(std::ceil(micros)))); }
 
 }  // namespace
@@ -133,10 +142,10 @@ void SimWorker::on(const Run& run, Instant now, Outbox& out) {
   const bool takes = found != holdings_.end() && found->second.residency == Residency::active &&
                      found->second.target == Residency::active;
   if (!takes) {  // The order to leave crossed the run.
-    out.send(run.tokens_to, TokensProduced{.request = run.request,
-                                           .attempt = run.attempt,
-                                           .finish = FinishReason::failed,
-                                           .code = ErrorCode::unavailable});
+    TokensProduced said = word_of(run);
+    said.finish = FinishReason::failed;
+    said.code = ErrorCode::unavailable;
+    out.send(run.tokens_to, std::move(said));
     RunEnded ended{run.request, run.attempt, options_.name, run.model, FinishReason::failed};
     out.send(queue_of(run.model), ended);
     out.send(kScheduler, std::move(ended));
@@ -179,8 +188,9 @@ void SimWorker::prefill_done(Instant now, Outbox& out) {
   out.send(kScheduler, PrefillFinished{request, live.run.attempt, options_.name, live.run.model,
                                        live.run.estimated, Micros(std::int64_t(at - live.prefill_began)), live.prefill});
   journal_.of(request).produce(at);
-  out.send(live.run.tokens_to, TokensProduced{.request = request, .attempt = live.run.attempt,
-                                              .first = live.run.generated.size(), .tokens = {0}});
+  TokensProduced said = word_of(live.run);
+  said.tokens = {0};
+  out.send(live.run.tokens_to, std::move(said));
   live.run.generated.push_back(0);
   --live.left;
   if (live.left <= 0) {
@@ -302,8 +312,9 @@ void SimWorker::end(RequestId request, FinishReason finish, Outbox& out) {
     if (holding.decoding == 0) holding.context = 0.0;
   }
   give_back_kv(live);
-  out.send(live.run.tokens_to,
-           TokensProduced{.request = request, .attempt = live.run.attempt, .finish = finish});
+  TokensProduced said = word_of(live.run);
+  said.finish = finish;
+  out.send(live.run.tokens_to, std::move(said));
   RunEnded ended{request, live.run.attempt, options_.name, live.run.model, finish,
                  Tokens(journal_.of(request).produced)};
   out.send(queue_of(live.run.model), ended);

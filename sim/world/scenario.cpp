@@ -1,0 +1,116 @@
+// Settles the actors, lets the trace loose and looks at the fleet once in a while.
+#include "sim/world/scenario.hpp"
+
+#include <algorithm>
+
+#include "actors/lifecycle/lifecycle_core.hpp"
+#include "actors/queue/queue_core.hpp"
+#include "sim/trace/w0_apps.hpp"
+#include "sim/world/sim_worker.hpp"
+#include "sim/world/world.hpp"
+
+namespace sangam::sim {
+namespace {
+
+const ActorName kScheduler("scheduler");
+const ActorName kLifecycle("lifecycle");
+const ActorName kAutoscaler("autoscaler");
+
+std::vector<SimWorker*> settle_workers(const Scenario& scenario, Journal& journal, World& world) {
+  std::vector<SimWorker*> workers;
+  for (const auto& [devices, count] : scenario.workers) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      SimWorkerOptions options;
+      options.name = ActorName("worker/" + std::to_string(devices) + "-" + std::to_string(i + 1));
+      options.device = scenario.device;
+      options.devices = devices;
+      options.state_hearers = {kAutoscaler};
+      options.telemetry_hearers = {kAutoscaler};
+      for (const ModelSpec& model : scenario.models) {
+        if (model.devices == devices) options.models.push_back(&model);
+      }
+      const ActorName name = options.name;
+      auto worker = std::make_unique<SimWorker>(std::move(options), journal);
+      workers.push_back(worker.get());
+      world.settle(name, std::move(worker));
+    }
+  }
+  return workers;
+}
+
+template <class Core, class Options>
+void settle_core(World& world, const ActorName& name, Options options) {
+  auto resident = std::make_unique<Resident<Core>>(std::move(options));
+  Core& core = resident->core();
+  world.settle(name, std::move(resident));
+  if constexpr (requires(Outbox out) { core.start(Instant{}, out); }) {
+    world.act(name, [&](Instant now, Outbox& out) { core.start(now, out); });
+  }
+}
+
+void settle_control(const Scenario& scenario, World& world) {
+  settle_core<SchedulerCore>(world, kScheduler, scenario.scheduler);
+  LifecycleOptions lifecycle;
+  settle_core<LifecycleCore>(world, kLifecycle, lifecycle);
+  for (const ModelSpec& model : scenario.models) {
+    QueueOptions queue;
+    queue.model = model.id;
+    queue.waiting_requests_max = 100'000;
+    queue.waiting_tokens_max = Tokens(1'000'000'000);
+    queue.tenant_default.waiting_requests_max = queue.waiting_requests_max;
+    queue.tenant_default.waiting_tokens_max = queue.waiting_tokens_max;
+    settle_core<QueueCore>(world, queue_of(model.id), queue);
+  }
+  AutoscalerOptions autoscaler = scenario.autoscaler;
+  autoscaler.hearers = {kLifecycle};
+  settle_core<AutoscalerCore>(world, kAutoscaler, autoscaler);
+}
+
+}  // namespace
+
+Outcome simulate(const Scenario& scenario, const Trace& trace) {
+  Journal journal(trace.requests.size());
+  World world(scenario.letter_takes);
+  const std::vector<SimWorker*> workers = settle_workers(scenario, journal, world);
+  settle_control(scenario, world);
+  auto clients = std::make_unique<Clients>(scenario.clients, trace, journal);
+  Clients& people = *clients;
+  world.settle(scenario.clients.name, std::move(clients));
+  world.act(scenario.clients.name, [&](Instant now, Outbox& out) { people.start(now, out); });
+
+  Outcome outcome;
+  const Micros end = (trace.requests.empty() ? Micros(0) : trace.requests.back().arrival) + scenario.after;
+  for (Micros at = scenario.sample_every; at <= end; at += scenario.sample_every) {
+    world.run_until(Instant(at));
+    std::int64_t devices = 0;
+    for (const SimWorker* worker : workers) devices += worker->in_use() ? worker->devices() : 0;
+    outcome.series.push_back({at, devices});
+    if (scenario.progress) scenario.progress(double(at.count()) / double(end.count()));
+  }
+  outcome.requests = journal.entries();
+  outcome.letters = world.letters();
+  outcome.complaints = world.complaints();
+  return outcome;
+}
+
+Scenario w0_scenario() {
+  Scenario scenario;
+  scenario.workers = {{1, 256}, {4, 64}, {16, 16}};
+  const auto& bases = w0_bases();
+  std::map<std::string, const BaseSpec*> base_of;
+  for (const App& app : w0_apps()) {
+    const BaseSpec*& base = base_of[app.model];
+    if (base == nullptr) {
+      const auto taken = [&](const BaseSpec& b) {
+        return std::any_of(base_of.begin(), base_of.end(), [&](const auto& entry) { return entry.second == &b; });
+      };
+      base = &*std::find_if(bases.begin(), bases.end(),
+                            [&](const BaseSpec& b) { return b.devices == app.devices && !taken(b); });
+    }
+    scenario.models.push_back(fine_tune(ModelId(app.name), *base, scenario.device));
+    scenario.clients.models.push_back(ModelId(app.name));
+  }
+  return scenario;
+}
+
+}  // namespace sangam::sim
