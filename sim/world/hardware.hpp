@@ -15,6 +15,7 @@ namespace sangam::sim {
 struct DeviceSpec {
   Bytes memory{64'000'000'000};
   double memory_share = 0.9;  ///< For weights and KV; the rest is for activations.
+  double flops = 376e12;
   double read_bytes_per_second = 1490e9;
   double peer_bytes_per_second = 101e9;   ///< Weights from another device's memory,
   double host_bytes_per_second = 59e9;    ///< from host memory,

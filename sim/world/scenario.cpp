@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "actors/lifecycle/lifecycle_core.hpp"
+#include "actors/oracle/oracle_core.hpp"
 #include "actors/queue/queue_core.hpp"
 #include "sim/trace/w0_apps.hpp"
 #include "sim/world/sim_worker.hpp"
@@ -15,6 +16,9 @@ namespace {
 const ActorName kScheduler("scheduler");
 const ActorName kLifecycle("lifecycle");
 const ActorName kAutoscaler("autoscaler");
+const ActorName kOracle("oracle");
+
+constexpr Bytes kPage{2 << 20};
 
 std::vector<SimWorker*> settle_workers(const Scenario& scenario, Journal& journal, World& world) {
   std::vector<SimWorker*> workers;
@@ -25,7 +29,7 @@ std::vector<SimWorker*> settle_workers(const Scenario& scenario, Journal& journa
       options.device = scenario.device;
       options.devices = devices;
       options.state_hearers = {kAutoscaler};
-      options.telemetry_hearers = {kAutoscaler};
+      options.telemetry_hearers = {kAutoscaler, kOracle};
       for (const ModelSpec& model : scenario.models) {
         if (model.devices == devices) options.models.push_back(&model);
       }
@@ -48,6 +52,19 @@ void settle_core(World& world, const ActorName& name, Options options) {
   }
 }
 
+/// What a profile of the model would tell: its real costs. They are learned from telemetry all the same.
+ModelPrior prior_of(const ModelSpec& model) {
+  ModelPrior prior;
+  prior.weights = model.weights;
+  prior.kv_per_token = model.kv_per_token;
+  prior.prefill_fixed = model.prefill_fixed / 1e6;
+  prior.prefill_per_token = model.prefill_per_token / 1e6;
+  prior.decode_fixed = model.decode_fixed / 1e6;
+  prior.decode_per_token = model.decode_per_sequence / 1e6;
+  prior.decode_per_context = model.decode_per_context / 1e6;
+  return prior;
+}
+
 void settle_control(const Scenario& scenario, World& world) {
   settle_core<SchedulerCore>(world, kScheduler, scenario.scheduler);
   LifecycleOptions lifecycle;
@@ -61,6 +78,11 @@ void settle_control(const Scenario& scenario, World& world) {
     queue.tenant_default.waiting_tokens_max = queue.waiting_tokens_max;
     settle_core<QueueCore>(world, queue_of(model.id), queue);
   }
+  OracleOptions oracle = scenario.oracle;
+  oracle.hearers = {kAutoscaler};
+  for (const ModelSpec& model : scenario.models) oracle.priors[model.id] = prior_of(model);
+  oracle.device = {scenario.device.flops, scenario.device.read_bytes_per_second, kPage};
+  settle_core<OracleCore>(world, kOracle, oracle);
   AutoscalerOptions autoscaler = scenario.autoscaler;
   autoscaler.hearers = {kLifecycle};
   settle_core<AutoscalerCore>(world, kAutoscaler, autoscaler);
@@ -73,7 +95,9 @@ Outcome simulate(const Scenario& scenario, const Trace& trace) {
   World world(scenario.letter_takes);
   const std::vector<SimWorker*> workers = settle_workers(scenario, journal, world);
   settle_control(scenario, world);
-  auto clients = std::make_unique<Clients>(scenario.clients, trace, journal);
+  ClientOptions client_options = scenario.clients;
+  client_options.served_hearers = {kOracle};
+  auto clients = std::make_unique<Clients>(client_options, trace, journal);
   Clients& people = *clients;
   world.settle(scenario.clients.name, std::move(clients));
   world.act(scenario.clients.name, [&](Instant now, Outbox& out) { people.start(now, out); });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/autoscaler/autoscaler_core.hpp"
+#include "actors/oracle/oracle_options.hpp"
 #include "actors/scheduler/scheduler_core.hpp"
 #include "sim/trace/trace.hpp"
 #include "sim/world/clients.hpp"
@@ -22,6 +23,7 @@ struct Scenario {
   DeviceSpec device;
   ClientOptions clients;
   SchedulerOptions scheduler;
+  OracleOptions oracle;
   AutoscalerOptions autoscaler;
   Micros letter_takes{200};    ///< From actor to actor.
   Millis sample_every{1'000};  ///< Of the series.

@@ -1,0 +1,58 @@
+// How the oracle is set up, as read from the configuration: whom it tells, over which windows it looks, and what it
+// believes of models and devices before it has seen them at work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "messages/vocabulary/names.hpp"
+#include "messages/vocabulary/quantity.hpp"
+#include "messages/vocabulary/time.hpp"
+
+namespace sangam {
+
+/// What one worker of a model's class is believed to do with it, until telemetry tells better.
+struct ModelPrior {
+  double flop_per_token = 0.0;  ///< 2 for each weight; 0: unknown, the share of time in prefill stands for compute.
+  Bytes weights{0};             ///< Read by each step; 0: unknown, the share of time in decode stands for bandwidth.
+  Bytes kv_per_token{0};
+  double prefill_fixed = 0.005;       ///< Seconds a prompt, beside its tokens.
+  double prefill_per_token = 1e-4;    ///< Seconds.
+  double decode_fixed = 0.02;         ///< Seconds a step.
+  double decode_per_token = 2e-4;     ///< Seconds a sequence in the step.
+  double decode_per_context = 1e-8;   ///< Seconds a token of context that attention reads.
+  double output_mean = 128.0;         ///< Tokens, until answers have ended.
+};
+
+/// One device; a worker of several has as many times the rates.
+struct DevicePrior {
+  double flop_per_second = 1e14;
+  double bytes_per_second = 1e12;
+  Bytes page{2 << 20};  ///< Of the pools: telemetry counts pages.
+};
+
+struct OracleOptions {
+  std::vector<ActorName> hearers;  ///< Who is told each forecast.
+  Millis every{500};
+  Millis fast{3'000};     ///< The window that sees a burst,
+  Millis slow{30'000};    ///< the one that is believed while there is none,
+  Millis past{300'000};   ///< and the one of volatility and of rare events.
+  Millis silence{3'000};  ///< A worker that has told nothing for so long serves nothing.
+  Millis ttft{1'000};  ///< Deadline of first tokens, assumed until a request has ended,
+  Millis tpot{0};      ///< and of the time between later ones; 0: none.
+  std::size_t instances_max = 64;  ///< Attainment is forecast for 1 to so many workers.
+  double confidence = 1.0;         ///< Lower bounds lie so many deviations below the mean.
+  std::size_t points_max = 96;     ///< Of one Gaussian process; 128 at most keeps a tick within its time.
+  Millis capacity_sample{15'000};  ///< One observation of demand in each such window,
+  Millis attainment_sample{10'000};  ///< and one of attainment; its requests have
+  Millis attainment_lag{10'000};     ///< so long to end.
+  std::size_t models_max = 4096;
+  std::uint64_t seed = 1;  ///< Of the random restarts when hyper-parameters are fitted.
+  ModelPrior prior;
+  std::map<ModelId, ModelPrior> priors;  ///< Of models that are known better.
+  DevicePrior device;
+};
+
+}  // namespace sangam

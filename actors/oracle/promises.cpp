@@ -1,0 +1,85 @@
+// Groups of requests, and the analytic attainment over them.
+#include "actors/oracle/promises.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "actors/oracle/waiting.hpp"
+
+namespace sangam {
+namespace {
+
+constexpr std::size_t kRemembered = 64;
+constexpr std::size_t kGroups = 8;
+constexpr double kStepSpread = 0.25;  // Deviation of log step time around its mean, ours.
+
+double in_seconds(Millis time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+Promises::Promises(Millis ttft, Millis tpot) : assumed_{0.0, in_seconds(ttft), in_seconds(tpot)} {}
+
+void Promises::remember(const ServedRequest& request) {
+  const Promise promise{double(request.input.count()), in_seconds(request.ttft_slo), in_seconds(request.tpot_slo)};
+  if (latest_.size() < kRemembered) return latest_.push_back(promise);
+  latest_[next_] = promise;
+  next_ = (next_ + 1) % kRemembered;
+}
+
+std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double input_mean) const {
+  struct Ranked {
+    double slack;
+    PromiseGroup group;
+  };
+  std::vector<Ranked> ranked;
+  const auto rank = [&](const Promise& p) {
+    const double service = costs.prefill(p.input);
+    const double slack = p.ttft > 0.0 ? p.ttft - service : std::numeric_limits<double>::infinity();
+    ranked.push_back({slack, {1.0, p.input, service, p.ttft, p.tpot}});
+  };
+  if (latest_.empty()) rank({input_mean, assumed_.ttft, assumed_.tpot});
+  for (const Promise& promise : latest_) rank(promise);
+  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.slack < b.slack; });
+  std::vector<PromiseGroup> groups;
+  const std::size_t count = std::min(kGroups, ranked.size());
+  for (std::size_t g = 0; g < count; ++g) {
+    const std::size_t begin = ranked.size() * g / count;
+    const std::size_t end = ranked.size() * (g + 1) / count;
+    PromiseGroup group;
+    double with_ttft = 0.0;
+    double with_tpot = 0.0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const PromiseGroup& one = ranked[i].group;
+      group.input += one.input / double(end - begin);
+      group.service += one.service / double(end - begin);
+      group.ttft += one.ttft;
+      group.tpot += one.tpot;
+      with_ttft += one.ttft > 0.0 ? 1.0 : 0.0;
+      with_tpot += one.tpot > 0.0 ? 1.0 : 0.0;
+    }
+    group.share = double(end - begin) / double(ranked.size());
+    group.ttft /= std::max(1.0, with_ttft);
+    group.tpot /= std::max(1.0, with_tpot);
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const OperatingPoint& point,
+                             double requests_per_second, int workers) {
+  const ServerLoad load{requests_per_second, point.service * point.slowdown, point.service_scv};
+  const double kept_up = std::min(1.0, 1.0 / std::max(1e-9, point.decode_load));
+  Attainment attainment{0.0, 0.0};
+  for (const PromiseGroup& group : groups) {
+    const double patience = group.ttft - group.service * point.slowdown;
+    const double first = group.ttft > 0.0 ? share_served(load, workers, patience) : 1.0;
+    const double margin = std::log(std::max(1e-6, group.tpot) / std::max(1e-6, point.step)) / kStepSpread;
+    const double later = group.tpot > 0.0 ? kept_up * normal_cdf(margin) : 1.0;
+    attainment.prefill += group.share * first;
+    attainment.decode += group.share * later * (group.tpot > 0.0 ? first : 1.0);
+  }
+  return attainment;
+}
+
+}  // namespace sangam

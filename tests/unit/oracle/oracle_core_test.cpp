@@ -1,0 +1,189 @@
+// What the oracle says, to whom and when, and what it makes of workers that fall silent, restart or are lost.
+#include "actors/oracle/oracle_core.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace sangam {
+namespace {
+
+const ModelId kModel{"m"};
+const ActorName kWorker{"worker/1"};
+const ActorName kPlacement{"placement"};
+const ActorName kAutoscaler{"autoscaler"};
+
+Instant at(double seconds) { return Instant(Micros(std::int64_t(seconds * 1e6))); }
+
+OracleOptions options() {
+  OracleOptions o;
+  o.hearers = {kPlacement, kAutoscaler};
+  o.prior.prefill_fixed = 0.0;
+  o.prior.prefill_per_token = 0.001;
+  o.prior.decode_fixed = 0.01;
+  o.prior.decode_per_token = 0.0;
+  o.prior.decode_per_context = 0.0;
+  o.prior.kv_per_token = Bytes(1'000);
+  return o;
+}
+
+/// The core beside a queue and workers that can be told to speak.
+class Stage {
+ public:
+  explicit Stage(OracleOptions o = options()) : core(std::move(o)) {
+    core.start(at(0), out);
+    queue.model = kModel;
+  }
+
+  /// Half a second with `arrivals` prompts of 100 tokens and as many answers of 10; then the tick.
+  void half_second(int arrivals) {
+    queue.arrived += std::uint64_t(arrivals);
+    queue.input_tokens += std::uint64_t(100 * arrivals);
+    queue.input_tokens_squared += 10'000.0 * arrivals;
+    queue.ended += std::uint64_t(arrivals);
+    queue.output_tokens += std::uint64_t(10 * arrivals);
+    queue.output_tokens_squared += 100.0 * arrivals;
+    ++queue.sequence;
+    tell(queue);
+    now += 0.5;
+    out.clear();
+    core.wake(Timer{1}, at(now), out);
+  }
+  template <class M>
+  void tell(const M& message) {
+    core.on(message, at(now), out);
+  }
+  [[nodiscard]] ModelForecast forecast() const { return std::get<Forecast>(out.letters.at(0).message).models.at(0); }
+
+  Outbox out;
+  OracleCore core;
+  QueueStatus queue;
+  double now = 0.0;
+};
+
+Telemetry telemetry(std::uint64_t sequence, std::vector<ModelId> models) {
+  Telemetry t;
+  t.worker = kWorker;
+  t.incarnation = Incarnation{3};
+  t.sequence = sequence;
+  t.up = Millis(500) * std::int64_t(sequence);
+  for (ModelId& model : models) {
+    ModelLoad load;
+    load.model = std::move(model);
+    t.models.push_back(load);
+  }
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("each half second a forecast of all models goes to each hearer") {
+  Stage stage;
+  CHECK(stage.out.alarms.at(0).at == at(0.5));
+  stage.half_second(4);
+  REQUIRE(stage.out.letters.size() == 2);
+  CHECK(stage.out.letters[0].to == kPlacement);
+  CHECK(stage.out.letters[1].to == kAutoscaler);
+  CHECK(stage.out.alarms.at(0).at == at(1.0));
+  CHECK(stage.forecast().model == kModel);
+  CHECK(stage.forecast().prefill_attainment.size() == 64);
+}
+
+TEST_CASE("a model's demand follows from its traffic by the laws") {
+  Stage stage;
+  for (int i = 0; i < 100; ++i) stage.half_second(1);
+  const ModelForecast f = stage.forecast();
+  CHECK(f.requests_per_second == doctest::Approx(2.0));
+  CHECK(f.input_tokens_per_second == doctest::Approx(200.0));
+  CHECK(f.volatility == doctest::Approx(1.0));
+  // Prefill: 2 x 0.1 s a second. Its tokens: 20 a second, steps of 10 ms / 0.8 of the time.
+  CHECK(f.compute == doctest::Approx(0.2));
+  const double step = 0.01 / 0.8;
+  CHECK(double(f.kv.count()) == doctest::Approx(2.0 * 1'000 * (0.1 * 100 + step * 10 * 105)).epsilon(0.01));
+}
+
+TEST_CASE("attainment never falls with more workers and reaches one") {
+  Stage stage;
+  for (int i = 0; i < 40; ++i) stage.half_second(20);  // 40 a second, each 0.1 s: four workers' work.
+  const ModelForecast f = stage.forecast();
+  CHECK(std::is_sorted(f.prefill_attainment.begin(), f.prefill_attainment.end()));
+  CHECK(std::is_sorted(f.decode_attainment.begin(), f.decode_attainment.end()));
+  CHECK(f.prefill_attainment.at(0) == doctest::Approx(0.25).epsilon(0.1));
+  CHECK(f.prefill_attainment.at(11) > 0.95);
+}
+
+TEST_CASE("telemetry teaches what prefill takes; late letters and old incarnations teach nothing") {
+  Stage stage;
+  Telemetry t = telemetry(1, {kModel});
+  const auto work = [&](double seconds_a_token) {
+    ++t.sequence;
+    t.up += Millis(500);
+    t.models[0].prefill_tokens += 200;
+    t.models[0].prefill_time += Micros(std::int64_t(200 * seconds_a_token * 1e6));
+  };
+  stage.tell(t);
+  for (int i = 0; i < 100; ++i) {
+    work(0.0005);
+    stage.tell(t);
+    stage.half_second(2);
+  }
+  const double learned = stage.forecast().compute;
+  CHECK(learned == doctest::Approx(4 * 0.05).epsilon(0.02));
+  Telemetry strange = t;
+  strange.incarnation = Incarnation{2};
+  strange.sequence += 100;
+  for (int i = 0; i < 50; ++i) {
+    strange.up += Millis(500);
+    strange.models[0].prefill_tokens += 200;
+    strange.models[0].prefill_time += Micros(400'000);
+    ++strange.sequence;
+    stage.tell(strange);
+    Telemetry late = strange;
+    late.incarnation = Incarnation{3};
+    late.sequence = 5;
+    stage.tell(late);
+  }
+  stage.half_second(2);
+  CHECK(stage.forecast().compute == doctest::Approx(learned).epsilon(0.02));
+}
+
+TEST_CASE("a restarted worker's counts begin anew") {
+  Stage stage;
+  Telemetry t = telemetry(9, {kModel});
+  t.models[0].prefill_tokens = 1'000'000;
+  t.models[0].prefill_time = Seconds(1'000);
+  stage.tell(t);
+  for (int i = 0; i < 80; ++i) stage.half_second(2);
+  const double before = stage.forecast().compute;
+  REQUIRE(before > 0.1);
+  Telemetry anew = telemetry(1, {kModel});
+  anew.incarnation = Incarnation{4};
+  stage.tell(anew);
+  stage.half_second(2);
+  CHECK(stage.forecast().compute == doctest::Approx(before).epsilon(0.02));
+}
+
+TEST_CASE("clients' inventions are no models, and the number of models is bounded") {
+  OracleOptions o = options();
+  o.models_max = 2;
+  Stage stage(o);
+  ServedRequest request;
+  request.model = ModelId("no such model");
+  stage.tell(Served{ActorName("gateway/1"), {request}});
+  QueueStatus other = stage.queue;
+  for (const char* name : {"a", "b", "c"}) {
+    other.model = ModelId(name);
+    other.sequence = 1;
+    stage.tell(other);
+  }
+  REQUIRE(stage.out.logs.size() == 1);
+  CHECK(stage.out.logs[0].event == "oracle.model_ignored");
+  stage.now += 0.5;
+  stage.out.clear();
+  stage.core.wake(Timer{1}, at(stage.now), stage.out);
+  CHECK(std::get<Forecast>(stage.out.letters.at(0).message).models.size() == 2);
+}
+
+}  // namespace sangam
