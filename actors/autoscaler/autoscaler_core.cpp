@@ -75,7 +75,7 @@ void AutoscalerCore::on(const Plan& plan, Instant now, Outbox& out) {
 
 void AutoscalerCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   if (workers_.erase(lost.actor) == 0) return;
-  posts_.erase(lost.actor);
+  release(lost.actor);
   plan_anew(now);
   say(now, out);
 }
@@ -93,8 +93,8 @@ void AutoscalerCore::plan_anew(Instant now) {
     for (const auto& [model, residency] : worker.models) class_of[model] = worker.devices;
     if (!steady_workers_.contains(name)) classes[worker.devices].push_back(name);
   }
-  std::erase_if(posts_, [&](const auto& post) {
-    return steady_workers_.contains(post.first) || steady_models_.contains(post.second.model);
+  release_if([&](const ActorName& worker, const Post& post) {
+    return steady_workers_.contains(worker) || steady_models_.contains(post.model);
   });
   std::map<std::int64_t, std::vector<ModelId>> models_of;
   for (auto& [id, model] : models_) {
@@ -106,13 +106,12 @@ void AutoscalerCore::plan_anew(Instant now) {
   for (auto& [devices, models] : models_of) {
     for (const ModelId& id : models) {
       ModelState& model = models_.at(id);
-      const Need now_has{count(id, WorkerRole::prefill), count(id, WorkerRole::decode)};
-      const Need need = options_.sizing({model.forecast, model.waiting + model.running, now_has}, options_.sizes);
+      const Need need = options_.sizing({model.forecast, model.waiting + model.running, model.held}, options_.sizes);
       model.given = steadied(model, need, now);
     }
     share_out(models, std::int64_t(classes[devices].size()));
   }
-  std::erase_if(posts_, [&](const auto& post) { return models_[post.second.model].given.total() == 0; });
+  release_if([&](const ActorName&, const Post& post) { return models_.at(post.model).given.total() == 0; });
   for (const auto& [devices, models] : models_of) assign(models, classes[devices]);
 }
 
@@ -151,24 +150,46 @@ void AutoscalerCore::assign(const std::vector<ModelId>& models, const std::vecto
   }
 }
 
-std::int64_t AutoscalerCore::count(const ModelId& model, WorkerRole role) const {
-  return std::count_if(posts_.begin(), posts_.end(),
-                       [&](const auto& entry) { return entry.second == Post{model, role}; });
+std::int64_t& AutoscalerCore::count(const Post& post) {
+  Need& held = models_.at(post.model).held;
+  return post.role == WorkerRole::prefill ? held.prefill : held.decode;
+}
+
+void AutoscalerCore::post(const ActorName& worker, Post post) {
+  ++count(post);
+  posts_.emplace(worker, std::move(post));
+}
+
+void AutoscalerCore::release(const ActorName& worker) {
+  const auto held = posts_.find(worker);
+  if (held == posts_.end()) return;
+  --count(held->second);
+  posts_.erase(held);
+}
+
+template <class Goes>
+void AutoscalerCore::release_if(Goes goes) {
+  for (auto held = posts_.begin(); held != posts_.end();) {
+    const auto next = std::next(held);
+    if (goes(held->first, held->second)) release(ActorName(held->first));
+    held = next;
+  }
 }
 
 /// Who has the least to finish goes.
 void AutoscalerCore::trim(const ModelId& model, WorkerRole role, std::int64_t wanted) {
+  if (count({model, role}) <= wanted) return;
   std::vector<std::pair<std::int64_t, ActorName>> held;
   for (const auto& [worker, post] : posts_) {
     if (post == Post{model, role}) held.emplace_back(workers_.at(worker).live, worker);
   }
   std::sort(held.begin(), held.end());
-  for (std::size_t i = 0; std::int64_t(held.size() - i) > wanted; ++i) posts_.erase(held[i].second);
+  for (std::size_t i = 0; std::int64_t(held.size() - i) > wanted; ++i) release(held[i].second);
 }
 
 /// Where the model is already, then where nothing else is, then where least is to be finished.
 void AutoscalerCore::fill(const ModelId& model, WorkerRole role, std::int64_t wanted, std::set<ActorName>& free) {
-  std::int64_t missing = wanted - count(model, role);
+  std::int64_t missing = wanted - count({model, role});
   if (missing <= 0) return;
   std::vector<std::tuple<bool, bool, std::int64_t, ActorName>> order;
   for (const ActorName& name : free) {
@@ -184,7 +205,7 @@ void AutoscalerCore::fill(const ModelId& model, WorkerRole role, std::int64_t wa
   std::sort(order.begin(), order.end());
   for (const auto& [is_away, is_occupied, live, name] : order) {
     if (missing-- <= 0) break;
-    posts_[name] = {model, role};
+    post(name, {model, role});
     free.erase(name);
   }
 }

@@ -67,6 +67,7 @@ class AutoscalerCore {
     bool used = false;
     std::deque<std::pair<Instant, Need>> wanted;  ///< Within `hold`, the largest of later ones only.
     Need given;
+    Need held;  ///< Posts of it.
   };
 
   void plan_anew(Instant now);
@@ -76,7 +77,11 @@ class AutoscalerCore {
   void assign(const std::vector<ModelId>& models, const std::vector<ActorName>& workers);
   void trim(const ModelId& model, WorkerRole role, std::int64_t wanted);
   void fill(const ModelId& model, WorkerRole role, std::int64_t wanted, std::set<ActorName>& free);
-  [[nodiscard]] std::int64_t count(const ModelId& model, WorkerRole role) const;
+  void post(const ActorName& worker, Post post);
+  void release(const ActorName& worker);
+  template <class Goes>
+  void release_if(Goes goes);
+  [[nodiscard]] std::int64_t& count(const Post& post);
   [[nodiscard]] Plan drafted() const;
   [[nodiscard]] std::vector<ActorName> sources_of(const ModelId& model, const ActorName& but) const;
   void say(Instant now, Outbox& out);

@@ -43,8 +43,9 @@ void LifecycleCore::on(const InstanceState& state, Instant now, Outbox& out) {
   }
   if (restarted || former.residency != state.residency || state.live == 0) {
     changed_at(state.worker);
-    replan_ = true;
   }
+  const bool moved = restarted || former.residency != state.residency || former.target != state.target;
+  replan_ = replan_ || moved || (state.live == 0 && !is_planned(entry->first));
   reconsider(now, out);
 }
 

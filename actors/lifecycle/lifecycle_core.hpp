@@ -103,6 +103,7 @@ class LifecycleCore {
   void raise(const PlannedInstance& planned, Site& site, Instant now, Outbox& out);
   void lower_unplanned(const SiteKey& key, Instant now, Outbox& out);
   [[nodiscard]] bool is_up(const SiteKey& key) const;
+  [[nodiscard]] bool is_planned(const SiteKey& key) const;
   [[nodiscard]] bool is_due_to_leave(const SiteKey& key, const Site& site, Instant now) const;
 
   // Commands (commands.cpp).

@@ -38,6 +38,11 @@ bool LifecycleCore::is_up(const SiteKey& key) const {
   return site != sites_.end() && std::min(site->second.state.residency, site->second.state.target) == Residency::active;
 }
 
+bool LifecycleCore::is_planned(const SiteKey& key) const {
+  const auto places = planned_.find(key.first);
+  return places != planned_.end() && places->second.contains(key.second);
+}
+
 void LifecycleCore::raise_planned(const Plan& plan, Instant now, Outbox& out) {
   std::int64_t reached = INT64_MAX;  // The first step that is not complete.
   for (const PlannedInstance& planned : plan.instances) {
@@ -89,7 +94,7 @@ bool LifecycleCore::is_due_to_leave(const SiteKey& key, const Site& site, Instan
   const auto others = planned_on_.find(worker);
   const bool planned_for = places != planned_.end();
   if (!planned_for && others == planned_on_.end()) return false;
-  if (planned_for && places->second.contains(worker)) return false;
+  if (is_planned(key)) return false;
   const auto finds_no_room = [&](const ModelId& newcomer) { return full_.contains({newcomer, worker}); };
   if (others != planned_on_.end() && std::any_of(others->second.begin(), others->second.end(), finds_no_room)) {
     return true;

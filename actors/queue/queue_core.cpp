@@ -267,6 +267,7 @@ void QueueCore::forget(Entry& entry, Tokens used) {
 
 void QueueCore::on(const ActorFound& found, Instant now, Outbox& out) {
   present_.insert(found.actor);
+  if (hears_status(found.actor)) status_hearers_.insert(found.actor);
   announce_held_back(now, out);
   if (found.actor != options_.scheduler) return;
   // A scheduler that has just started knows nothing; what runs stays with its workers.
@@ -276,6 +277,7 @@ void QueueCore::on(const ActorFound& found, Instant now, Outbox& out) {
 
 void QueueCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   present_.erase(lost.actor);
+  status_hearers_.erase(lost.actor);
   const auto requests_of = [&](const Members& members) {
     const auto found = members.find(lost.actor);
     return found == members.end() ? std::set<RequestId>{} : found->second;
@@ -362,8 +364,7 @@ void QueueCore::send_status(Outbox& out) {
   told_.running = running_;
   told_.waiting_tokens = admission_.tokens();
   ++told_.sequence;
-  for (const ActorName& actor : present_)
-    if (hears_status(actor)) out.send(actor, told_);
+  for (const ActorName& actor : status_hearers_) out.send(actor, told_);
 }
 
 }  // namespace sangam

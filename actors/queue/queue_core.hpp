@@ -94,6 +94,7 @@ class QueueCore {
   Members held_by_;     ///< Gateway to its requests.
   Members running_on_;  ///< Worker to its requests.
   std::set<ActorName> present_;
+  std::set<ActorName> status_hearers_;
   std::set<RequestId> held_back_;
   std::set<std::pair<Instant, RequestId>> alarms_;
   Instant armed_ = kNever;

@@ -258,6 +258,9 @@ void SimWorker::say_telemetry(Instant now, Outbox& out) {
     holding.load.running = holding.decoding;
     holding.load.kv_used = Pages(holding.kv.count() / kPage.count());
     holding.load.waiting = holding.live - holding.decoding;
+    holding.load.decode_time = Micros(std::int64_t(holding.decode_time));
+    holding.load.decode_steps = std::uint64_t(holding.decode_steps);
+    holding.load.context_tokens = std::uint64_t(holding.context_tokens);
     told.models.push_back(holding.load);
   }
   for (const ActorName& hearer : options_.telemetry_hearers) out.send(hearer, told);

@@ -64,9 +64,7 @@ void SimWorker::settle(double now) {
   settled_at_ = now;
   if (passed <= 0.0) return;
   double steps_time = 0.0;
-  for (auto& [id, holding] : holdings_) {
-    if (holding.decoding > 0) steps_time += holding.spec->step(double(holding.decoding), holding.context);
-  }
+  for (const Holding* holding : decoding_) steps_time += step_of(*holding);
   const bool prefilling = !prefills_.empty();
   const double decode_share = steps_time <= 0.0 ? 0.0 : prefilling ? 1.0 - prefill_speed_ : 1.0;
   if (prefilling) prefill_left_ -= prefill_speed_ * passed;
@@ -75,24 +73,25 @@ void SimWorker::settle(double now) {
   telemetry_.bandwidth += decode_share * passed;
   if (steps_time <= 0.0) return;
   const double tokens = line_.tokens_at(now) - line_.tokens_at(now - passed);
-  for (auto& [id, holding] : holdings_) {
-    if (holding.decoding == 0) continue;
-    const double share = holding.spec->step(double(holding.decoding), holding.context) / steps_time;
-    holding.load.decode_time += Micros(std::int64_t(decode_share * passed * share));
-    holding.load.decode_steps += std::uint64_t(std::llround(tokens));
-    holding.load.context_tokens += std::uint64_t(tokens * holding.context);
+  for (Holding* holding : decoding_) {
+    holding->decode_time += decode_share * passed * step_of(*holding) / steps_time;
+    holding->decode_steps += tokens;
+    holding->context_tokens += tokens * holding->context;
   }
+}
+
+double SimWorker::step_of(const Holding& holding) {
+  return holding.spec->step(double(holding.decoding), holding.context);
 }
 
 /// After any change of who prefills and decodes: from now on at these speeds.
 void SimWorker::rebend(double now) {
   const Holding* prefilling = prefills_.empty() ? nullptr : runs_.at(prefills_.front()).holding;
   double steps = 0.0;
-  for (const auto& [id, holding] : holdings_) {
-    if (holding.decoding == 0) continue;
-    steps += holding.spec->step(double(holding.decoding), holding.context);
+  for (const Holding* holding : decoding_) {
+    steps += step_of(*holding);
     // Rows of one model share a step: its weights have been read for the chunk.
-    if (&holding == prefilling) steps -= holding.spec->decode_fixed;
+    if (holding == prefilling) steps -= holding->spec->decode_fixed;
   }
   prefill_speed_ = 1.0;
   double step = steps > 0.0 ? steps : DecodeLine::kNever;
@@ -268,7 +267,7 @@ void SimWorker::on(const HandOverEnded& ended, Instant now, Outbox& out) {
 void SimWorker::decode(LiveRun& live, double now) {
   live.stage = Stage::decoding;
   Holding& holding = *live.holding;
-  ++holding.decoding;
+  if (holding.decoding++ == 0) decoding_.push_back(&holding);
   holding.context += double(live.prefill.count()) + 0.5 * double(live.left);
   live.joined = line_.tokens_at(now);
   ends_.emplace(live.joined + double(live.left), live.run.request);
@@ -309,7 +308,10 @@ void SimWorker::end(RequestId request, FinishReason finish, Outbox& out) {
   if (live.stage == Stage::decoding) {
     --holding.decoding;
     holding.context -= double(live.prefill.count()) + 0.5 * double(live.left);
-    if (holding.decoding == 0) holding.context = 0.0;
+    if (holding.decoding == 0) {
+      holding.context = 0.0;
+      std::erase(decoding_, &holding);
+    }
   }
   give_back_kv(live);
   TokensProduced said = word_of(live.run);

@@ -65,6 +65,9 @@ class SimWorker final : public Inhabitant {
     Bytes kv{0};
     std::int64_t decoding = 0;
     double context = 0.0;  ///< Of what decodes; half of the output is counted from the start.
+    double decode_time = 0.0;  ///< Microseconds; these three are told with `load`.
+    double decode_steps = 0.0;
+    double context_tokens = 0.0;
     ModelLoad load;
   };
   enum class Stage : std::uint8_t { waiting, prefilling, decoding, offered };
@@ -98,6 +101,7 @@ class SimWorker final : public Inhabitant {
   void give_back_kv(LiveRun& live);
   void set_alarm(Instant now, Outbox& out);
   LiveRun& admit(Run run, Holding& holding);
+  [[nodiscard]] static double step_of(const Holding& holding);
   [[nodiscard]] Bytes kv_of(const LiveRun& live) const;
   [[nodiscard]] Bytes free_bytes() const;
 
@@ -118,6 +122,7 @@ class SimWorker final : public Inhabitant {
   SimWorkerOptions options_;
   Journal& journal_;
   std::map<ModelId, Holding> holdings_;
+  std::vector<Holding*> decoding_;  // Those of which something decodes.
   std::unordered_map<RequestId, LiveRun> runs_;
   std::deque<RequestId> prefills_;  // The first is in work.
   double prefill_left_ = 0.0;       // Microseconds of work at full speed.
