@@ -1,1 +1,61 @@
-// Placeholder until written.
+// Sizes by hand: the smallest that is enough, and what the other policies make of the same model.
+#include "actors/autoscaler/sizing.hpp"
+
+#include <doctest/doctest.h>
+
+namespace sangam {
+namespace {
+
+ModelForecast forecast(std::vector<double> prefill, std::vector<double> decode) {
+  ModelForecast f;
+  f.prefill_attainment = std::move(prefill);
+  f.decode_attainment = std::move(decode);
+  return f;
+}
+
+TEST_CASE("elasticity takes the smallest number whose bound meets the target, each kind by itself") {
+  const ModelForecast f = forecast({0.2, 0.9, 0.985, 0.995, 1.0}, {0.99, 1.0});
+  CHECK(elasticity({f, 0, {}}, {}) == Need{4, 1});
+  SizingOptions lax;
+  lax.attainment = 0.9;
+  CHECK(elasticity({f, 0, {}}, lax) == Need{2, 1});
+  lax.instances_max = 1;
+  CHECK(elasticity({f, 0, {}}, lax) == Need{1, 1});
+}
+
+TEST_CASE("where no number reaches the target, more than what comes next to the best is not asked for") {
+  const ModelForecast f = forecast({0.1, 0.5, 0.8995, 0.9, 0.9}, {});
+  CHECK(elasticity({f, 0, {}}, {}) == Need{3, 1});  // Within a thousandth of 0.9; no forecast: one to learn.
+}
+
+TEST_CASE("reactive keeps within its band and steps out of it by the token rate") {
+  ModelForecast f;
+  f.input_tokens_per_second = 3 * 4096.0 * 0.7;
+  CHECK(reactive({f, 0, {3, 1}}, {}) == Need{3, 1});
+  f.input_tokens_per_second = 3 * 4096.0 * 0.9;  // 2.7 workers of work, 0.8 each: 3.375.
+  CHECK(reactive({f, 0, {3, 1}}, {}) == Need{4, 1});
+  f.input_tokens_per_second = 100 * 4096.0;
+  CHECK(reactive({f, 0, {3, 1}}, {}).prefill == 8);
+  f.input_tokens_per_second = 0.0;
+  CHECK(reactive({f, 0, {3, 1}}, {}) == Need{1, 1});
+}
+
+TEST_CASE("per_app counts requests under way, eight a worker") {
+  const ModelForecast f;
+  CHECK(per_app({f, 0, {}}, {}) == Need{1, 1});
+  CHECK(per_app({f, 8, {}}, {}) == Need{1, 1});
+  CHECK(per_app({f, 9, {}}, {}) == Need{2, 1});
+  CHECK(per_app({f, 1000, {}}, {}) == Need{8, 1});
+}
+
+TEST_CASE("policies are found by name, and an unknown name says which there are") {
+  CHECK((sizing_policy("reactive").value() == reactive));
+  CHECK((sizing_policy("none").value() == unchanged));
+  const auto unknown = sizing_policy("magic");
+  REQUIRE(unknown.has_error());
+  CHECK(unknown.error().code == ErrorCode::invalid_input);
+  CHECK(unknown.error().context.find("elasticity_gp, reactive, per_app, none") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace sangam
