@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/report/record.hpp"
+
 namespace sangam::sim {
 namespace {
 
@@ -24,8 +26,8 @@ Clients::Clients(ClientOptions options, const Trace& trace, Journal& journal)
     entry.input = std::max(request.input, Tokens(1));
     entry.output = std::max(request.output, Tokens(1));
     entry.arrival = double(request.arrival.count());
-    entry.ttft_slo = options_.ttft_slo_fixed + options_.ttft_slo_per_token * double(entry.input.count());
-    entry.tpot_slo = options_.tpot_slo;
+    entry.ttft_slo = options_.slo_factor * 1000.0 * double(ttft_slo_of(entry.input).count());
+    entry.tpot_slo = options_.slo_factor * 1000.0 * double(kTpotSlo.count());
   }
 }
 

@@ -17,10 +17,7 @@ struct ClientOptions {
   std::vector<ModelId> models;  ///< By the trace's app.
   ServiceClass service_class = ServiceClass::deadline;
   bool requeue_when_late = false;
-  /// TTFT_SLO = fixed + per token of the prompt: Janus's load generator has 100 ms and 0.2 ms.
-  double ttft_slo_fixed = 100'000.0;
-  double ttft_slo_per_token = 200.0;
-  double tpot_slo = 50'000.0;
+  double slo_factor = 1.0;  ///< Of the published objective of first tokens and ours of later ones.
   Tokens max_tokens{1024};  ///< That a request allows; more where its answer is longer.
   std::vector<ActorName> served_hearers;
 };

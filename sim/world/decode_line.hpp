@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 

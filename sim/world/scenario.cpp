@@ -42,6 +42,33 @@ std::vector<SimWorker*> settle_workers(const Scenario& scenario, Journal& journa
   return workers;
 }
 
+MeasuredRun measured_of(const Scenario& scenario, const Trace& trace) {
+  MeasuredRun measured;
+  measured.title = scenario.title;
+  measured.apps = trace.apps;
+  for (const auto& [devices, count] : scenario.workers) measured.devices_total += double(devices * count);
+  measured.duration = trace.requests.empty() ? Micros(0) : trace.requests.back().arrival;
+  measured.time_scale = scenario.time_scale;
+  return measured;
+}
+
+/// Who has not ended when the world does has all tokens late.
+RequestRecord record_of(const JournalEntry& entry, Instant now) {
+  RequestRecord record;
+  record.app = entry.app;
+  record.arrival = Micros(std::int64_t(entry.arrival));
+  if (entry.first >= 0.0) record.ttft = Micros(std::int64_t(entry.first - entry.arrival));
+  record.end = entry.last >= 0.0 ? Micros(std::int64_t(entry.last)) : record.arrival;
+  record.input = entry.input;
+  record.output = entry.output;
+  record.ttft_slo = Millis(std::int64_t(entry.ttft_slo / 1000.0));
+  record.tpot_slo = Millis(std::int64_t(entry.tpot_slo / 1000.0));
+  record.code = entry.ended ? entry.code : ErrorCode::expired;
+  record.late = record.code == ErrorCode::none ? Tokens(entry.late) : entry.output;
+  if (!entry.ended) record.end = Micros(now.time_since_epoch().count());
+  return record;
+}
+
 template <class Core, class Options>
 void settle_core(World& world, const ActorName& name, Options options) {
   auto resident = std::make_unique<Resident<Core>>(std::move(options));
@@ -90,7 +117,7 @@ void settle_control(const Scenario& scenario, World& world) {
 
 }  // namespace
 
-Outcome simulate(const Scenario& scenario, const Trace& trace) {
+SimulatedRun simulate(const Scenario& scenario, const Trace& trace) {
   Journal journal(trace.requests.size());
   World world(scenario.letter_takes);
   const std::vector<SimWorker*> workers = settle_workers(scenario, journal, world);
@@ -99,26 +126,28 @@ Outcome simulate(const Scenario& scenario, const Trace& trace) {
   client_options.served_hearers = {kOracle};
   auto clients = std::make_unique<Clients>(client_options, trace, journal);
   Clients& people = *clients;
-  world.settle(scenario.clients.name, std::move(clients));
-  world.act(scenario.clients.name, [&](Instant now, Outbox& out) { people.start(now, out); });
+  world.settle(client_options.name, std::move(clients));
+  world.act(client_options.name, [&](Instant now, Outbox& out) { people.start(now, out); });
 
-  Outcome outcome;
-  const Micros end = (trace.requests.empty() ? Micros(0) : trace.requests.back().arrival) + scenario.after;
+  SimulatedRun run;
+  run.measured = measured_of(scenario, trace);
+  const Micros end = run.measured.duration + scenario.after;
   for (Micros at = scenario.sample_every; at <= end; at += scenario.sample_every) {
     world.run_until(Instant(at));
     std::int64_t devices = 0;
     for (const SimWorker* worker : workers) devices += worker->in_use() ? worker->devices() : 0;
-    outcome.series.push_back({at, devices});
+    run.measured.devices.push_back({at - scenario.sample_every, double(devices)});
     if (scenario.progress) scenario.progress(double(at.count()) / double(end.count()));
   }
-  outcome.requests = journal.entries();
-  outcome.letters = world.letters();
-  outcome.complaints = world.complaints();
-  return outcome;
+  for (const JournalEntry& entry : journal.entries()) run.measured.records.push_back(record_of(entry, world.now()));
+  run.letters = world.letters();
+  run.complaints = world.complaints();
+  return run;
 }
 
 Scenario w0_scenario() {
   Scenario scenario;
+  scenario.time_scale = 48.0;
   scenario.workers = {{1, 256}, {4, 64}, {16, 16}};
   const auto& bases = w0_bases();
   std::map<std::string, const BaseSpec*> base_of;

@@ -10,14 +10,16 @@
 #include "actors/autoscaler/autoscaler_core.hpp"
 #include "actors/oracle/oracle_options.hpp"
 #include "actors/scheduler/scheduler_core.hpp"
+#include "sim/report/record.hpp"
 #include "sim/trace/trace.hpp"
 #include "sim/world/clients.hpp"
 #include "sim/world/hardware.hpp"
-#include "sim/world/journal.hpp"
 
 namespace sangam::sim {
 
 struct Scenario {
+  std::string title;
+  double time_scale = 1.0;  ///< As in MeasuredRun.
   std::vector<ModelSpec> models;                ///< By the trace's app.
   std::map<std::int64_t, std::int64_t> workers;  ///< By devices of one: how many.
   DeviceSpec device;
@@ -26,26 +28,19 @@ struct Scenario {
   OracleOptions oracle;
   AutoscalerOptions autoscaler;
   Micros letter_takes{200};    ///< From actor to actor.
-  Millis sample_every{1'000};  ///< Of the series.
+  Millis sample_every{1'000};  ///< Of the devices in use: those on which something is active or on its way.
   Micros after{30'000'000};    ///< The world goes on for so long after the last arrival.
   std::function<void(double share)> progress = {};
 };
 
-/// Devices on which something was active or on its way.
-struct Sample {
-  Micros at{0};
-  std::int64_t devices = 0;
-};
-
-struct Outcome {
-  std::vector<JournalEntry> requests;
-  std::vector<Sample> series;
+struct SimulatedRun {
+  MeasuredRun measured;
   std::uint64_t letters = 0;
-  std::vector<std::string> complaints;
+  std::vector<std::string> complaints;  ///< Warnings and errors that actors logged, up to a thousand.
 };
 
-/// Deterministic: the same scenario and trace give the same outcome.
-[[nodiscard]] Outcome simulate(const Scenario& scenario, const Trace& trace);
+/// Deterministic: the same scenario and trace give the same run.
+[[nodiscard]] SimulatedRun simulate(const Scenario& scenario, const Trace& trace);
 
 /// The fleet of Janus's testbed, 768 devices in workers of 1, 4 and 16 (how many of each is our choice), and an own
 /// fine-tune for each application of W0.

@@ -95,7 +95,7 @@ void SimWorker::rebend(double now) {
   }
   prefill_speed_ = 1.0;
   double step = steps > 0.0 ? steps : DecodeLine::kNever;
-  if (prefilling != nullptr && steps > 0.0) {
+  if (prefilling != nullptr && !decoding_.empty()) {
     const Tokens tokens = runs_.at(prefills_.front()).prefill;
     const double chunks = std::ceil(double(tokens.count()) / double(options_.prefill_chunk.count()));
     const double chunk = prefilling->spec->prefill(tokens) / std::max(chunks, 1.0);

@@ -32,7 +32,8 @@ void World::kill(const ActorName& name, const std::string& why) {
   actors_[self].timers.clear();
   ++actors_[self].life;
   for (ActorIndex other = 0; other < actors_.size(); ++other) {
-    if (actors_[other].inhabitant) post(self, other, ActorLost{name, actors_[self].incarnation, why});
+    // From the hearer itself: nothing from the dead arrives.
+    if (actors_[other].inhabitant) post(other, other, ActorLost{name, actors_[self].incarnation, why});
   }
 }
 
