@@ -33,7 +33,7 @@ void PlacementCore::decide(Outbox& out) {
 
 void PlacementCore::consolidate(Instant now, Outbox& out) {
   for (const auto& [key, placed] : ledger_) {
-    if (!forecasts_.contains(key.model)) pool_.see(key.model, Traffic{0.0, 1.0, true}, now);
+    if (!forecasts_.contains(key.model)) pool_.see(key.model, ModelTraffic{0.0, 1.0, true}, now);
   }
   forget_the_unknown();
   renew_reservations();

@@ -54,7 +54,7 @@ class PlacementCore {
   void begin(Instant now, Outbox& out);
   void expect_room(Instant now, Outbox& out);
   bool see_traffic(Instant now);
-  [[nodiscard]] Traffic traffic_of(const ModelForecast& forecast);
+  [[nodiscard]] ModelTraffic traffic_of(const ModelForecast& forecast);
   [[nodiscard]] Reservation reservation_for(const ModelForecast& forecast) const;
   void note_pools();
   [[nodiscard]] bool is_member(const ModelId& model) const;

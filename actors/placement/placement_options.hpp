@@ -22,6 +22,8 @@ struct PlacementOptions {
   Millis settle{2'000};
   /// Demand is the mean and so many deviations of its forecast.
   double deviations = 1.0;
+  /// Share of a worker's compute and bandwidth that may be planned: requests that find the rest idle wait for nobody.
+  double busy_max = 0.5;
   std::size_t models_max = 4;  ///< On one worker.
   /// A worker's bins are mended when their damage rho is above it. Janus has such a threshold and does not publish
   /// its value; this one is ours.

@@ -7,14 +7,14 @@ void SteadyPool::restore(const ModelId& model, Instant now) {
   members_[model] = {true, std::nullopt, now};
 }
 
-bool SteadyPool::looks_steady(const Member& member, const Traffic& traffic) const {
+bool SteadyPool::looks_steady(const Member& member, const ModelTraffic& traffic) const {
   const double size_most = member.is_in ? options_.size_leave : options_.size_enter;
   const double volatility_most = member.is_in ? options_.volatility_leave : options_.volatility_enter;
   if (traffic.size > size_most) return false;
   return traffic.volatility <= volatility_most || traffic.size * traffic.volatility <= options_.peak_small;
 }
 
-bool SteadyPool::see(const ModelId& model, const Traffic& traffic, Instant now) {
+bool SteadyPool::see(const ModelId& model, const ModelTraffic& traffic, Instant now) {
   const auto [entry, is_new] = members_.try_emplace(model);
   Member& member = entry->second;
   if (is_new || !traffic.is_idle) member.busy_at = now;

@@ -27,7 +27,7 @@ struct PoolOptions {
 };
 
 /// How a model's traffic looks at an instant.
-struct Traffic {
+struct ModelTraffic {
   double size = 0.0;        ///< Share of one worker that it needs.
   double volatility = 1.0;  ///< Peak over mean.
   bool is_idle = false;     ///< No request in the window.
@@ -40,7 +40,7 @@ class SteadyPool {
   /// Counts `model` in without dwell: it was a member before a restart.
   void restore(const ModelId& model, Instant now);
   /// True if the model entered or left. A model that was seen before counts as idle while it is not seen.
-  bool see(const ModelId& model, const Traffic& traffic, Instant now);
+  bool see(const ModelId& model, const ModelTraffic& traffic, Instant now);
 
   [[nodiscard]] bool holds(const ModelId& model) const;
 
@@ -51,7 +51,7 @@ class SteadyPool {
     Instant busy_at{};                    ///< When it was last not idle.
   };
 
-  [[nodiscard]] bool looks_steady(const Member& member, const Traffic& traffic) const;
+  [[nodiscard]] bool looks_steady(const Member& member, const ModelTraffic& traffic) const;
 
   PoolOptions options_;
   std::map<ModelId, Member> members_;

@@ -5,6 +5,7 @@
 
 #include "actors/lifecycle/lifecycle_core.hpp"
 #include "actors/oracle/oracle_core.hpp"
+#include "actors/placement/placement_core.hpp"
 #include "actors/queue/queue_core.hpp"
 #include "sim/trace/w0_apps.hpp"
 #include "sim/world/sim_worker.hpp"
@@ -17,6 +18,7 @@ const ActorName kScheduler("scheduler");
 const ActorName kLifecycle("lifecycle");
 const ActorName kAutoscaler("autoscaler");
 const ActorName kOracle("oracle");
+const ActorName kPlacement("placement");
 
 constexpr Bytes kPage{2 << 20};
 
@@ -28,8 +30,9 @@ std::vector<SimWorker*> settle_workers(const Scenario& scenario, Journal& journa
       options.name = ActorName("worker/" + std::to_string(devices) + "-" + std::to_string(i + 1));
       options.device = scenario.device;
       options.devices = devices;
-      options.state_hearers = {kAutoscaler};
-      options.telemetry_hearers = {kAutoscaler, kOracle};
+      options.state_hearers = {kAutoscaler, kPlacement};
+      options.telemetry_hearers = {kAutoscaler, kOracle, kPlacement};
+      if (i == 0) options.table_hearers = {kOracle, kPlacement};
       for (const ModelSpec& model : scenario.models) {
         if (model.devices == devices) options.models.push_back(&model);
       }
@@ -107,11 +110,18 @@ void settle_control(const Scenario& scenario, World& world) {
   }
   OracleOptions oracle = scenario.oracle;
   oracle.hearers = {kAutoscaler};
+  if (scenario.placement) oracle.hearers.push_back(kPlacement);
   for (const ModelSpec& model : scenario.models) oracle.priors[model.id] = prior_of(model);
   oracle.device = {scenario.device.flops, scenario.device.read_bytes_per_second, kPage};
   settle_core<OracleCore>(world, kOracle, oracle);
   AutoscalerOptions autoscaler = scenario.autoscaler;
   autoscaler.hearers = {kLifecycle};
+  if (scenario.placement) {
+    PlacementOptions placement = *scenario.placement;
+    placement.tell = {kLifecycle, kAutoscaler};
+    settle_core<PlacementCore>(world, kPlacement, placement);
+    autoscaler.hearers.push_back(kPlacement);
+  }
   settle_core<AutoscalerCore>(world, kAutoscaler, autoscaler);
 }
 

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/autoscaler/autoscaler_core.hpp"
 #include "actors/oracle/oracle_options.hpp"
+#include "actors/placement/placement_options.hpp"
 #include "actors/scheduler/scheduler_core.hpp"
 #include "sim/report/record.hpp"
 #include "sim/trace/trace.hpp"
@@ -27,6 +29,7 @@ struct Scenario {
   SchedulerOptions scheduler;
   OracleOptions oracle;
   AutoscalerOptions autoscaler;
+  std::optional<PlacementOptions> placement;  ///< Without: every model is the autoscaler's.
   Micros letter_takes{200};    ///< From actor to actor.
   Millis sample_every{1'000};  ///< Of the devices in use: those on which something is active or on its way.
   Micros after{30'000'000};    ///< The world goes on for so long after the last arrival.

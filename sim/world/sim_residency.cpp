@@ -38,6 +38,9 @@ void SimWorker::on(const ActorFound& found, Instant now, Outbox& out) {
       if (letter.to == found.actor) out.send(letter.to, std::move(letter.message));
     }
   }
+  if (std::count(options_.table_hearers.begin(), options_.table_hearers.end(), found.actor) > 0) {
+    say_tables(found.actor, out);
+  }
   if (told_at_ == Instant{} && !options_.telemetry_hearers.empty()) {
     told_at_ = now;
     out.set_timer(kTell, now + kTellEvery);
@@ -265,6 +268,18 @@ void SimWorker::say_telemetry(Instant now, Outbox& out) {
   }
   for (const ActorName& hearer : options_.telemetry_hearers) out.send(hearer, told);
   out.set_timer(kTell, now + kTellEvery);
+}
+
+/// A fine-tune is a segment of its own: what it shares with its base is not known before they are merged.
+void SimWorker::say_tables(const ActorName& to, Outbox& out) const {
+  for (const auto& [id, holding] : holdings_) {
+    ModelTable table;
+    table.model = id;
+    table.devices = options_.devices;
+    table.kv_per_token = holding.spec->kv_per_token;
+    table.segments = {{std::hash<std::string>{}(id.text()), holding.spec->weights}};
+    out.send(to, std::move(table));
+  }
 }
 
 bool SimWorker::in_use() const {

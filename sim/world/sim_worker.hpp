@@ -30,6 +30,7 @@ struct SimWorkerOptions {
   double kv_floor_share = 0.02;
   std::vector<ActorName> state_hearers;      ///< Beside the lifecycle, of residencies: planners.
   std::vector<ActorName> telemetry_hearers;  ///< Of Telemetry.
+  std::vector<ActorName> table_hearers;      ///< Of ModelTable.
 };
 
 /// Simplifications beside the real worker: prefills run one after the other; chunks of the first one alternate with
@@ -118,6 +119,7 @@ class SimWorker final : public Inhabitant {
   void say_all_ready(Outbox& out) const;
   void say_memory(Outbox& out) const;
   void say_telemetry(Instant now, Outbox& out);
+  void say_tables(const ActorName& to, Outbox& out) const;
 
   SimWorkerOptions options_;
   Journal& journal_;
