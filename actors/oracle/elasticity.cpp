@@ -13,7 +13,7 @@ namespace {
 constexpr double kCertain = 0.99999;    // More workers than give this are not looked at one by one.
 constexpr double kShareMin = 1e-4;      // Shares are kept so far from 0 and 1.
 constexpr double kCorrectionMax = 4.0;  // Of what is learned, in logits: the law always has a say.
-constexpr double kScale = 0.8;          // Logits that the laws are believed to be off.
+constexpr double kScale = 0.5;          // Logits that the laws are believed to be off.
 constexpr double kPseudo = 4.0;         // Requests that the law counts for where an observation is linearised.
 constexpr std::size_t kAsked = 5;       // Numbers of workers at which the process is asked.
 

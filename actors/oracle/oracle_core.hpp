@@ -30,6 +30,8 @@ class OracleCore {
 
   /// Of all models together.
   [[nodiscard]] OracleScore score() const;
+  /// Forgets the outcomes so far, not what was learned from them.
+  void score_anew() { calibrations_ = {}; }
 
  private:
   struct Worker {
