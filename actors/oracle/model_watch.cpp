@@ -1,4 +1,4 @@
-// From windows to a forecast.
+// From windows to observations and forecasts.
 #include "actors/oracle/model_watch.hpp"
 
 #include <algorithm>
@@ -7,21 +7,29 @@
 namespace sangam {
 namespace {
 
-constexpr double kCertain = 0.99999;  // More workers than give this are not looked at one by one.
+constexpr double kMoved = 0.03;  // In the logarithm of any feature: so much changes no decision.
+constexpr int kAgeMax = 10;      // Ticks; costs change slowly and are looked at then.
+constexpr int kRestarts = 1;
 
 const ModelPrior& prior_of(const ModelId& model, const OracleOptions& options) {
   const auto found = options.priors.find(model);
   return found == options.priors.end() ? options.prior : found->second;
 }
 
+Bytes bytes(double count) { return Bytes(std::int64_t(std::clamp(count, 0.0, 9e18))); }
+
 }  // namespace
 
-ModelWatch::ModelWatch(const ModelId& model, const OracleOptions& options)
+ModelWatch::ModelWatch(const ModelId& model, const OracleOptions& options, std::uint64_t number)
     : options_(options),
       prior_(prior_of(model, options)),
       traffic_({options.fast, options.slow, options.past}, prior_.output_mean),
       costs_(prior_),
-      promises_(options.ttft, options.tpot) {
+      promises_(options.ttft, options.tpot),
+      capacity_(options, options.seed + 8 * number),
+      elasticity_(options, options.seed + 8 * number + 4),
+      windows_({options.attainment_sample, options.attainment_lag}),
+      age_(int(number % kAgeMax)) {
   forecast_.model = model;
 }
 
@@ -34,24 +42,56 @@ void ModelWatch::on(const ModelTable& table) {
   prior_.flop_per_token = double(weights.count());
 }
 
-void ModelWatch::on(const ServedRequest& request, Instant) {
+void ModelWatch::on(const ServedRequest& request, Instant now) {
   if (request.code != ErrorCode::cancelled) promises_.remember(request);
+  windows_.note(request, now);
 }
 
-void ModelWatch::add(const ActorName&, const LoadDelta& delta) {
+void ModelWatch::add(const ActorName& worker, const LoadDelta& delta) {
   costs_.learn(delta, traffic_.over(options_.slow).input_mean);
+  used_.add(worker, delta);
 }
 
-void ModelWatch::tick(const Deployment& deployment, Instant now) {
-  deployment_ = deployment;
+void ModelWatch::tick(const Deployment& deployment, Instant now, Calibrations& calibrations) {
   traffic_.tick(now);
   const Traffic latest = traffic_.over(options_.fast);
   forecast_.requests_per_second = latest.requests_per_second;
   forecast_.input_tokens_per_second = latest.input_tokens_per_second;
   forecast_.volatility = traffic_.volatility();
   const Traffic traffic = traffic_.believed();
+  std::vector<double> inputs = learning_inputs(traffic, deployment.workers);
+  const bool moved = has_moved(inputs, deployment);
+  deployment_ = deployment;
+  observe_demand(now, calibrations);
+  observe_attainment(traffic, now, calibrations);
+  if (!moved && !has_learned_ && ++age_ < kAgeMax) return;
+  inputs_ = std::move(inputs);
+  age_ = 0;
+  has_learned_ = false;
   foresee_demand(traffic);
   foresee_attainment(traffic);
+}
+
+bool ModelWatch::has_moved(const std::vector<double>& inputs, const Deployment& deployment) const {
+  if (inputs_.size() != inputs.size() || deployment.workers != deployment_.workers ||
+      deployment.devices != deployment_.devices || std::abs(deployment.others - deployment_.others) > kMoved) {
+    return true;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (std::abs(inputs[i] - inputs_[i]) > kMoved) return true;
+  }
+  return false;
+}
+
+bool ModelWatch::fit_one() {
+  const auto fit = [&](GaussianProcess& process) {
+    if (!process.fit_due()) return false;
+    process.fit(kRestarts);
+    has_learned_ = true;
+    return true;
+  };
+  return std::any_of(capacity_.processes().begin(), capacity_.processes().end(), fit) ||
+         std::any_of(elasticity_.processes().begin(), elasticity_.processes().end(), fit);
 }
 
 DevicePrior ModelWatch::device() const {
@@ -61,29 +101,62 @@ DevicePrior ModelWatch::device() const {
   return device;
 }
 
+void ModelWatch::observe_demand(Instant now, Calibrations& calibrations) {
+  if (used_since_ == Instant{}) used_since_ = now;
+  if (now < used_since_ + options_.capacity_sample) return;
+  const double seconds = std::chrono::duration<double>(now - used_since_).count();
+  const Traffic traffic = traffic_.between(used_since_, now);
+  const double workers = used_.workers(seconds);
+  if (workers >= 0.5) costs_.learn_computed(traffic.input_tokens_per_second * seconds, used_.prefill_tokens());
+  if (workers >= 0.5 && traffic.requests_per_second > 0.0 && traffic.output_mean > 0.0) {
+    const OperatingPoint point = costs_.operate(traffic, workers, deployment_.others);
+    const Demand lawful = lawful_demand(traffic, point, prior_, device(), workers);
+    capacity_.learn(learning_inputs(traffic, workers), lawful, used_.mean(seconds), calibrations);
+    has_learned_ = true;
+  }
+  used_.reset();
+  used_since_ = now;
+}
+
+void ModelWatch::observe_attainment(const Traffic& traffic, Instant now, Calibrations& calibrations) {
+  const int workers = deployment_.workers;
+  if (AttainmentWindow* ended = windows_.tick(workers, traffic_.arrived(), now); ended != nullptr && workers > 0) {
+    ended->inputs = learning_inputs(traffic, workers);
+    ended->lawful = lawful_attainment(promises_.groups(costs_, traffic.input_mean),
+                                      costs_.operate(traffic, workers, deployment_.others),
+                                      traffic.requests_per_second, workers);
+  }
+  const auto window = windows_.complete(now);
+  if (!window.has_value() || !window->steady || window->workers == 0) return;
+  elasticity_.learn_prefill(window->inputs, window->lawful.prefill, window->first, calibrations.prefill_attainment);
+  elasticity_.learn_decode(window->inputs, window->lawful.decode, window->later, calibrations.decode_attainment);
+  has_learned_ = true;
+}
+
 void ModelWatch::foresee_demand(const Traffic& traffic) {
   const double workers = std::max(1, deployment_.workers);
   const OperatingPoint point = costs_.operate(traffic, workers, deployment_.others);
-  const Demand demand = lawful_demand(traffic, point, prior_, device(), workers);
-  forecast_.kv = Bytes(std::int64_t(demand.kv_bytes));
-  forecast_.compute = demand.compute;
-  forecast_.bandwidth = demand.bandwidth;
+  const Demand lawful = lawful_demand(traffic, point, prior_, device(), workers);
+  const DemandForecast demand = capacity_.foresee(learning_inputs(traffic, workers), lawful);
+  forecast_.kv = bytes(demand.mean.kv_bytes);
+  forecast_.kv_deviation = bytes(demand.deviation.kv_bytes);
+  forecast_.compute = demand.mean.compute;
+  forecast_.compute_deviation = demand.deviation.compute;
+  forecast_.bandwidth = demand.mean.bandwidth;
+  forecast_.bandwidth_deviation = demand.deviation.bandwidth;
 }
 
 void ModelWatch::foresee_attainment(const Traffic& traffic) {
-  forecast_.prefill_attainment.clear();
-  forecast_.decode_attainment.clear();
   const std::vector<PromiseGroup> groups = promises_.groups(costs_, traffic.input_mean);
-  Attainment attainment{0.0, 0.0};
-  for (std::size_t m = 1; m <= options_.instances_max; ++m) {
-    if (attainment.prefill < kCertain || attainment.decode < kCertain) {
-      const OperatingPoint point = costs_.operate(traffic, double(m), deployment_.others);
-      const Attainment next = lawful_attainment(groups, point, traffic.requests_per_second, int(m));
-      attainment = {std::max(attainment.prefill, next.prefill), std::max(attainment.decode, next.decode)};
-    }
-    forecast_.prefill_attainment.push_back(attainment.prefill);
-    forecast_.decode_attainment.push_back(attainment.decode);
-  }
+  AttainmentCurves curves = elasticity_.foresee(
+      [&](int workers) { return learning_inputs(traffic, workers); },
+      [&](int workers) {
+        return lawful_attainment(groups, costs_.operate(traffic, workers, deployment_.others),
+                                 traffic.requests_per_second, workers);
+      },
+      deployment_.workers);
+  forecast_.prefill_attainment = std::move(curves.prefill);
+  forecast_.decode_attainment = std::move(curves.decode);
 }
 
 }  // namespace sangam

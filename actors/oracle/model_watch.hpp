@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "actors/oracle/calibration.hpp"
 #include "actors/oracle/capacity.hpp"
+#include "actors/oracle/elasticity.hpp"
+#include "actors/oracle/observation.hpp"
 #include "actors/oracle/oracle_options.hpp"
 #include "actors/oracle/promises.hpp"
 #include "actors/oracle/traffic.hpp"
@@ -22,7 +25,8 @@ struct Deployment {
 
 class ModelWatch {
  public:
-  ModelWatch(const ModelId& model, const OracleOptions& options);
+  /// `options` must outlive it. `number`: of the model, in the order in which they were met; staggers what can wait.
+  ModelWatch(const ModelId& model, const OracleOptions& options, std::uint64_t number);
 
   void on(const QueueStatus& status) { traffic_.on(status); }
   void on(const ModelTable& table);
@@ -30,12 +34,19 @@ class ModelWatch {
   void add(const ActorName& worker, const LoadDelta& delta);
   void forget_queue() { traffic_.forget_queue(); }
 
-  void tick(const Deployment& deployment, Instant now);
+  /// Looks at the windows that end now, then forecasts anew if anything has changed enough.
+  void tick(const Deployment& deployment, Instant now, Calibrations& calibrations);
+  /// Fits one Gaussian process whose hyper-parameters are due; false if none is.
+  [[nodiscard]] bool fit_one();
+
   [[nodiscard]] const ModelPrior& prior() const { return prior_; }
   [[nodiscard]] const ModelForecast& forecast() const { return forecast_; }
 
  private:
   [[nodiscard]] DevicePrior device() const;
+  void observe_demand(Instant now, Calibrations& calibrations);
+  void observe_attainment(const Traffic& traffic, Instant now, Calibrations& calibrations);
+  [[nodiscard]] bool has_moved(const std::vector<double>& inputs, const Deployment& deployment) const;
   void foresee_demand(const Traffic& traffic);
   void foresee_attainment(const Traffic& traffic);
 
@@ -44,7 +55,15 @@ class ModelWatch {
   TrafficWindows traffic_;
   WorkerCosts costs_;
   Promises promises_;
+  Capacity capacity_;
+  Elasticity elasticity_;
+  UsedDemand used_;
+  Instant used_since_{};
+  AttainmentWindows windows_;
   Deployment deployment_;
+  std::vector<double> inputs_;  // Of the last forecast.
+  int age_;                     // Of the last forecast, in ticks.
+  bool has_learned_ = true;     // Since the last forecast.
   ModelForecast forecast_;
 };
 

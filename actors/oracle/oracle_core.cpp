@@ -39,7 +39,7 @@ void OracleCore::start(Instant now, Outbox& out) { out.set_timer(kTick, now + op
 ModelWatch* OracleCore::watch(const ModelId& model, Outbox& out) {
   const auto found = models_.find(model);
   if (found != models_.end()) return &found->second;
-  if (models_.size() < options_.models_max) return &models_.try_emplace(model, model, options_).first->second;
+  if (models_.size() < options_.models_max) return &models_.try_emplace(model, model, options_, models_.size()).first->second;
   if (!std::exchange(full_, true)) {
     out.log(LogLevel::warning, "oracle.model_ignored",
             {{"model", model.text()}, {"models_max", std::to_string(options_.models_max)}});
@@ -153,11 +153,27 @@ void OracleCore::wake(Timer timer, Instant now, Outbox& out) {
   forecast.models.reserve(models_.size());
   for (auto& [model, watch] : models_) {
     const auto found = where.find(model);
-    watch.tick(found == where.end() ? Deployment{} : found->second, now);
+    watch.tick(found == where.end() ? Deployment{} : found->second, now, calibrations_);
     forecast.models.push_back(watch.forecast());
   }
   for (const ActorName& hearer : options_.hearers) out.send(hearer, forecast);
   out.set_timer(kTick, now + options_.every);
+  fit_next();
+}
+
+void OracleCore::fit_next() {
+  auto turn = models_.upper_bound(fitted_);
+  for (std::size_t i = 0; i < models_.size(); ++i, ++turn) {
+    if (turn == models_.end()) turn = models_.begin();
+    if (!turn->second.fit_one()) continue;
+    fitted_ = turn->first;
+    return;
+  }
+}
+
+OracleScore OracleCore::score() const {
+  return {calibrations_.prefill_attainment.score(), calibrations_.decode_attainment.score(), calibrations_.kv.score(),
+          calibrations_.compute.score(), calibrations_.bandwidth.score()};
 }
 
 }  // namespace sangam

@@ -28,6 +28,11 @@ class OracleCore {
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 
+  /// Of all models together.
+  [[nodiscard]] OracleScore score() const;
+  /// Forgets the outcomes so far, not what was learned from them.
+  void score_anew() { calibrations_ = {}; }
+
  private:
   struct Worker {
     Telemetry letter;  ///< The last one that counted.
@@ -40,11 +45,15 @@ class OracleCore {
   /// Divides what the worker did since its last letter among its models.
   void note_delta(Worker& worker, const Telemetry& next);
   void forget_queue(const ActorName& actor);
+  /// Fitting takes milliseconds, so one model gets one fit a tick, in turn.
+  void fit_next();
   [[nodiscard]] std::map<ModelId, Deployment> deployments(Instant now) const;
 
   OracleOptions options_;
   std::map<ModelId, ModelWatch> models_;
   std::map<ActorName, Worker> workers_;
+  Calibrations calibrations_;
+  ModelId fitted_;      ///< Whose turn was last.
   bool full_ = false;  ///< It was said that there are too many models.
 };
 

@@ -45,6 +45,7 @@ struct OracleOptions {
   std::size_t instances_max = 64;  ///< Attainment is forecast for 1 to so many workers.
   double confidence = 1.0;         ///< Lower bounds lie so many deviations below the mean.
   std::size_t points_max = 96;     ///< Of one Gaussian process; 128 at most keeps a tick within its time.
+  std::size_t fit_points_max = 48;  ///< Of these, hyper-parameters are fitted to so many.
   Millis capacity_sample{15'000};  ///< One observation of demand in each such window,
   Millis attainment_sample{10'000};  ///< and one of attainment; its requests have
   Millis attainment_lag{10'000};     ///< so long to end.

@@ -105,18 +105,25 @@ TEST_CASE("a model's demand follows from its traffic by the laws") {
 }
 
 TEST_CASE("attainment never falls with more workers and reaches one") {
-  Stage stage;
+  OracleOptions o = options();
+  o.confidence = 0.0;
+  Stage stage(o);
   for (int i = 0; i < 40; ++i) stage.half_second(20);  // 40 a second, each 0.1 s: four workers' work.
   const ModelForecast f = stage.forecast();
   CHECK(std::is_sorted(f.prefill_attainment.begin(), f.prefill_attainment.end()));
   CHECK(std::is_sorted(f.decode_attainment.begin(), f.decode_attainment.end()));
   CHECK(f.prefill_attainment.at(0) == doctest::Approx(0.25).epsilon(0.1));
   CHECK(f.prefill_attainment.at(11) > 0.95);
+  Stage careful;
+  for (int i = 0; i < 40; ++i) careful.half_second(20);
+  CHECK(careful.forecast().prefill_attainment.at(0) < 0.9 * f.prefill_attainment.at(0));
+  CHECK(std::is_sorted(f.prefill_attainment.begin(), f.prefill_attainment.end()));
 }
 
 TEST_CASE("telemetry teaches what prefill takes; late letters and old incarnations teach nothing") {
   Stage stage;
   Telemetry t = telemetry(1, {kModel});
+  t.compute = 0.2;  // Of its peak, by chance as much as of its time.
   const auto work = [&](double seconds_a_token) {
     ++t.sequence;
     t.up += Millis(500);
