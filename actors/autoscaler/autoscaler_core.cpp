@@ -11,8 +11,10 @@ namespace {
 
 constexpr Timer kPeriod{1};
 
-Need larger(const Need& a, const Need& b) {
-  return {std::max(a.prefill, b.prefill), std::max(a.decode, b.decode)};
+constexpr WorkerRole kRoles[] = {WorkerRole::prefill, WorkerRole::decode, WorkerRole::mixed};
+
+std::int64_t& of_role(Need& need, WorkerRole role) {
+  return role == WorkerRole::prefill ? need.prefill : role == WorkerRole::decode ? need.decode : need.mixed;
 }
 
 }  // namespace
@@ -118,10 +120,9 @@ void AutoscalerCore::plan_anew(Instant now) {
 /// The largest that was needed within `hold`: up at once, down late.
 Need AutoscalerCore::steadied(ModelState& model, Need need, Instant now) const {
   while (!model.wanted.empty() && model.wanted.front().first + options_.hold <= now) model.wanted.pop_front();
-  while (!model.wanted.empty() && larger(model.wanted.back().second, need) == need) model.wanted.pop_back();
+  while (!model.wanted.empty() && model.wanted.back().second.total() <= need.total()) model.wanted.pop_back();
   model.wanted.emplace_back(now, need);
-  for (const auto& [at, wanted] : model.wanted) need = larger(need, wanted);
-  return need;
+  return model.wanted.front().second;
 }
 
 void AutoscalerCore::share_out(const std::vector<ModelId>& models, std::int64_t workers) {
@@ -129,7 +130,7 @@ void AutoscalerCore::share_out(const std::vector<ModelId>& models, std::int64_t 
   for (const ModelId& id : models) {
     const ModelState& model = models_.at(id);
     claims.push_back({model.given, model.forecast.requests_per_second, model.forecast.prefill_attainment,
-                      model.forecast.decode_attainment});
+                      model.forecast.decode_attainment, model.forecast.mixed_attainment});
   }
   const std::vector<Need> given = options_.budget(claims, workers);
   for (std::size_t i = 0; i < models.size(); ++i) models_.at(models[i]).given = given[i];
@@ -138,21 +139,16 @@ void AutoscalerCore::share_out(const std::vector<ModelId>& models, std::int64_t 
 void AutoscalerCore::assign(const std::vector<ModelId>& models, const std::vector<ActorName>& workers) {
   std::set<ActorName> free(workers.begin(), workers.end());
   for (const ModelId& id : models) {
-    const Need& given = models_.at(id).given;
-    trim(id, WorkerRole::prefill, given.prefill);
-    trim(id, WorkerRole::decode, given.decode);
+    for (const WorkerRole role : kRoles) trim(id, role, of_role(models_.at(id).given, role));
   }
   for (const auto& [worker, post] : posts_) free.erase(worker);
   for (const ModelId& id : models) {
-    const Need& given = models_.at(id).given;
-    fill(id, WorkerRole::prefill, given.prefill, free);
-    fill(id, WorkerRole::decode, given.decode, free);
+    for (const WorkerRole role : kRoles) fill(id, role, of_role(models_.at(id).given, role), free);
   }
 }
 
 std::int64_t& AutoscalerCore::count(const Post& post) {
-  Need& held = models_.at(post.model).held;
-  return post.role == WorkerRole::prefill ? held.prefill : held.decode;
+  return of_role(models_.at(post.model).held, post.role);
 }
 
 void AutoscalerCore::post(const ActorName& worker, Post post) {

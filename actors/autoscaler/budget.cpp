@@ -11,8 +11,6 @@
 namespace sangam {
 namespace {
 
-constexpr std::int64_t kGuarantee = 2;  // One prefill and one decode worker.
-
 std::int64_t total_of(std::span<const Claim> claims) {
   return std::accumulate(claims.begin(), claims.end(), std::int64_t{0},
                          [](std::int64_t sum, const Claim& claim) { return sum + claim.need.total(); });
@@ -22,6 +20,12 @@ std::vector<Need> all_of(std::span<const Claim> claims) {
   std::vector<Need> given;
   for (const Claim& claim : claims) given.push_back(claim.need);
   return given;
+}
+
+/// One of each kind that is needed.
+Need least_of(const Need& need) {
+  const auto one = [](std::int64_t wanted) { return std::min<std::int64_t>(wanted, 1); };
+  return {one(need.prefill), one(need.decode), one(need.mixed)};
 }
 
 std::vector<std::size_t> busiest_first(std::span<const Claim> claims) {
@@ -37,7 +41,7 @@ std::vector<std::size_t> busiest_first(std::span<const Claim> claims) {
 std::vector<Need> guaranteed(std::span<const Claim> claims, std::int64_t& workers) {
   std::vector<Need> given(claims.size());
   for (const std::size_t i : busiest_first(claims)) {
-    const Need least{std::min<std::int64_t>(claims[i].need.prefill, 1), std::min<std::int64_t>(claims[i].need.decode, 1)};
+    const Need least = least_of(claims[i].need);
     if (least.total() > workers) continue;
     given[i] = least;
     workers -= least.total();
@@ -47,6 +51,7 @@ std::vector<Need> guaranteed(std::span<const Claim> claims, std::int64_t& worker
 
 /// Divides what one model has been given as it had divided its need.
 Need divided(const Need& need, std::int64_t workers) {
+  if (need.mixed > 0) return {0, 0, workers};
   const double share = double(need.prefill) / double(need.total());
   const std::int64_t prefill = std::clamp<std::int64_t>(std::llround(share * double(workers)), 1, workers - 1);
   return {prefill, workers - prefill};
@@ -64,15 +69,15 @@ std::vector<Need> proportional(std::span<const Claim> claims, std::int64_t worke
   std::vector<Need> given = guaranteed(claims, workers);
   double wanted = 0.0;
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    if (given[i].total() == kGuarantee) wanted += double(claims[i].need.total() - kGuarantee);
+    if (given[i].total() > 0) wanted += double(claims[i].need.total() - given[i].total());
   }
   if (wanted <= 0.0) return given;
   std::vector<std::pair<double, std::size_t>> remainders;
   std::vector<std::int64_t> extra(claims.size(), 0);
   const std::int64_t pool = workers;
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    if (given[i].total() != kGuarantee) continue;
-    const double share = double(pool) * double(claims[i].need.total() - kGuarantee) / wanted;
+    if (given[i].total() == 0) continue;
+    const double share = double(pool) * double(claims[i].need.total() - given[i].total()) / wanted;
     extra[i] = std::int64_t(std::floor(share));
     workers -= extra[i];
     remainders.emplace_back(share - std::floor(share), i);
@@ -83,7 +88,7 @@ std::vector<Need> proportional(std::span<const Claim> claims, std::int64_t worke
     if (remainder > 0.0) ++extra[i], --workers;
   }
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    if (extra[i] > 0) given[i] = divided(claims[i].need, kGuarantee + extra[i]);
+    if (extra[i] > 0) given[i] = divided(claims[i].need, given[i].total() + extra[i]);
   }
   return given;
 }
@@ -103,6 +108,7 @@ std::vector<Need> marginal(std::span<const Claim> claims, std::int64_t workers) 
       };
       consider(given[i].prefill, claims[i].need.prefill, claims[i].prefill_attainment);
       consider(given[i].decode, claims[i].need.decode, claims[i].decode_attainment);
+      consider(given[i].mixed, claims[i].need.mixed, claims[i].mixed_attainment);
     }
     if (taker == nullptr) break;
     ++*taker;

@@ -16,6 +16,7 @@ struct Claim {
   double requests_per_second = 0.0;
   std::span<const double> prefill_attainment;  ///< As in ModelForecast.
   std::span<const double> decode_attainment;
+  std::span<const double> mixed_attainment;
 };
 
 /// Shares `workers` out: what each claim gets, at most its need. Every claim gets one worker of each kind before

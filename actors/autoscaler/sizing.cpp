@@ -25,8 +25,13 @@ std::int64_t smallest(const std::vector<double>& bounds, double target) {
 }  // namespace
 
 Need elasticity(const ModelView& view, const SizingOptions& options) {
-  return {std::min(smallest(view.forecast.prefill_attainment, options.attainment), options.instances_max),
-          std::min(smallest(view.forecast.decode_attainment, options.attainment), options.instances_max)};
+  const Need divided{
+      std::min(smallest(view.forecast.prefill_attainment, options.attainment), options.instances_max),
+      std::min(smallest(view.forecast.decode_attainment, options.attainment), options.instances_max)};
+  const auto& mixed = view.forecast.mixed_attainment;
+  const std::int64_t enough = smallest(mixed, options.attainment);
+  const bool is_enough = mixed.empty() || mixed[std::size_t(enough - 1)] >= options.attainment;
+  return is_enough && enough <= divided.total() ? Need{0, 0, enough} : divided;
 }
 
 Need reactive(const ModelView& view, const SizingOptions& options) {
@@ -44,7 +49,7 @@ Need per_app(const ModelView& view, const SizingOptions& options) {
 }
 
 Need unchanged(const ModelView& view, const SizingOptions&) {
-  return {std::max<std::int64_t>(view.now.prefill, 1), std::max<std::int64_t>(view.now.decode, 1)};
+  return view.now.total() > 0 ? view.now : Need{1, 1};
 }
 
 Result<SizingPolicy> sizing_policy(std::string_view name) {

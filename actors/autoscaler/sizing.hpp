@@ -9,12 +9,13 @@
 
 namespace sangam {
 
-/// Workers that only prefill and workers that only decode.
+/// Workers that only prefill and workers that only decode; or workers that do everything.
 struct Need {
   std::int64_t prefill = 0;
   std::int64_t decode = 0;
+  std::int64_t mixed = 0;
 
-  [[nodiscard]] std::int64_t total() const { return prefill + decode; }
+  [[nodiscard]] std::int64_t total() const { return prefill + decode + mixed; }
   bool operator==(const Need&) const = default;
 };
 
@@ -39,10 +40,11 @@ struct ModelView {
   Need now;
 };
 
-/// What an active model should have; at least one worker of each kind.
+/// What an active model should have: mixed workers, or at least one of each of the other kinds.
 using SizingPolicy = Need (*)(const ModelView&, const SizingOptions&);
 
-/// The smallest number whose attainment bound meets the target, each kind by itself (Janus's elastic pool).
+/// The smallest number whose attainment bound meets the target, each kind by itself (Janus's elastic pool); mixed
+/// workers where they need be no more than the others together.
 [[nodiscard]] Need elasticity(const ModelView& view, const SizingOptions& options);
 /// One step up or down when the token rate leaves the band.
 [[nodiscard]] Need reactive(const ModelView& view, const SizingOptions& options);

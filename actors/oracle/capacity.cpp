@@ -41,8 +41,8 @@ Demand lawful_demand(const Traffic& traffic, const OperatingPoint& point, const 
   const double prefill_time = rate * point.service;
   const double decode_time = workers * (1.0 - std::exp(-point.batch));
   const double computed = traffic.input_tokens_per_second + tokens;
-  demand.compute =
-      model.flop_per_token > 0.0 ? computed * model.flop_per_token / device.flop_per_second : prefill_time;
+  // A worker that prefills does nothing else meanwhile, however few of its FLOP/s that takes.
+  demand.compute = std::max(prefill_time, computed * model.flop_per_token / device.flop_per_second);
   const double passes = workers * point.steps_per_second + rate;
   const double read = passes * double(model.weights.count()) + tokens * point.context * kv;
   demand.bandwidth = model.weights.count() > 0 ? read / device.bytes_per_second : decode_time;

@@ -7,6 +7,8 @@
 namespace sangam {
 namespace {
 
+constexpr double kCertain = 0.99999;  // More workers than give this are not looked at one by one.
+
 constexpr double kMoved = 0.03;  // In the logarithm of any feature: so much changes no decision.
 constexpr int kAgeMax = 10;      // Ticks; costs change slowly and are looked at then.
 constexpr int kRestarts = 1;
@@ -155,8 +157,30 @@ void ModelWatch::foresee_attainment(const Traffic& traffic) {
                                  traffic.requests_per_second, workers);
       },
       deployment_.workers);
-  forecast_.prefill_attainment = std::move(curves.prefill);
-  forecast_.decode_attainment = std::move(curves.decode);
+  forecast_.mixed_attainment = std::move(curves.prefill);
+  for (std::size_t i = 0; i < forecast_.mixed_attainment.size(); ++i) {
+    forecast_.mixed_attainment[i] = std::min(forecast_.mixed_attainment[i], curves.decode[i]);
+  }
+  foresee_division(traffic, groups);
+}
+
+/// With some workers that only prefill and others that only decode: by law.
+void ModelWatch::foresee_division(const Traffic& traffic, const std::vector<PromiseGroup>& groups) {
+  forecast_.prefill_attainment.clear();
+  forecast_.decode_attainment.clear();
+  double first = 0.0;
+  double later = 0.0;
+  for (std::size_t m = 1; m <= options_.instances_max; ++m) {
+    if (first < kCertain) {
+      const OperatingPoint point = costs_.operate(traffic, double(m), 0.0, Duty::prefill);
+      first = std::max(first, lawful_attainment(groups, point, traffic.requests_per_second, int(m)).prefill);
+    }
+    if (later < kCertain) {
+      later = std::max(later, lawful_decode(groups, costs_.operate(traffic, double(m), 0.0, Duty::decode)));
+    }
+    forecast_.prefill_attainment.push_back(first);
+    forecast_.decode_attainment.push_back(later);
+  }
 }
 
 }  // namespace sangam

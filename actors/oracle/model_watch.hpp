@@ -49,6 +49,7 @@ class ModelWatch {
   [[nodiscard]] bool has_moved(const std::vector<double>& inputs, const Deployment& deployment) const;
   void foresee_demand(const Traffic& traffic);
   void foresee_attainment(const Traffic& traffic);
+  void foresee_division(const Traffic& traffic, const std::vector<PromiseGroup>& groups);
 
   const OracleOptions& options_;
   ModelPrior prior_;

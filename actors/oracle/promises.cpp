@@ -66,16 +66,32 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
   return groups;
 }
 
+namespace {
+
+/// Share of a group's later tokens whose step is short enough, and that do not pile up.
+double in_step(const PromiseGroup& group, const OperatingPoint& point) {
+  if (group.tpot <= 0.0) return 1.0;
+  const double kept_up = std::min(1.0, 1.0 / std::max(1e-9, point.decode_load));
+  const double margin = std::log(std::max(1e-6, group.tpot) / std::max(1e-6, point.step)) / kStepSpread;
+  return kept_up * normal_cdf(margin);
+}
+
+}  // namespace
+
+double lawful_decode(const std::vector<PromiseGroup>& groups, const OperatingPoint& point) {
+  double attained = 0.0;
+  for (const PromiseGroup& group : groups) attained += group.share * in_step(group, point);
+  return attained;
+}
+
 Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const OperatingPoint& point,
                              double requests_per_second, int workers) {
   const ServerLoad load{requests_per_second, point.service * point.slowdown, point.service_scv};
-  const double kept_up = std::min(1.0, 1.0 / std::max(1e-9, point.decode_load));
   Attainment attainment{0.0, 0.0};
   for (const PromiseGroup& group : groups) {
     const double patience = group.ttft - group.service * point.slowdown;
     const double first = group.ttft > 0.0 ? share_served(load, workers, patience) : 1.0;
-    const double margin = std::log(std::max(1e-6, group.tpot) / std::max(1e-6, point.step)) / kStepSpread;
-    const double later = group.tpot > 0.0 ? kept_up * normal_cdf(margin) : 1.0;
+    const double later = in_step(group, point);
     attainment.prefill += group.share * first;
     attainment.decode += group.share * later * (group.tpot > 0.0 ? first : 1.0);
   }

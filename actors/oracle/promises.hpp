@@ -49,4 +49,7 @@ struct Attainment {
 [[nodiscard]] Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const OperatingPoint& point,
                                            double requests_per_second, int workers);
 
+/// Of later tokens alone, where others prefill.
+[[nodiscard]] double lawful_decode(const std::vector<PromiseGroup>& groups, const OperatingPoint& point);
+
 }  // namespace sangam

@@ -33,20 +33,20 @@ double WorkerCosts::prefill(double input_tokens) const {
   return prefill_.seconds({1.0, input_tokens * computed_share_, 0.0});
 }
 
-OperatingPoint WorkerCosts::operate(const Traffic& traffic, double workers, double others) const {
+OperatingPoint WorkerCosts::operate(const Traffic& traffic, double workers, double others, Duty duty) const {
   OperatingPoint point;
   const auto& [fixed, per_token, unused] = prefill_.coefficients();
   point.service = prefill(traffic.input_mean);
   const double by_length = per_token * computed_share_ / std::max(1e-9, point.service);
   point.service_scv = by_length * by_length * traffic.input_variance;
-  point.prefill_share = traffic.requests_per_second * point.service / workers;
+  if (duty != Duty::decode) point.prefill_share = traffic.requests_per_second * point.service / workers;
 
   const auto& [per_step, per_sequence, per_context] = decode_.coefficients();
   const double out = std::max(1.0, traffic.output_mean);
   // The tokens of an answer read prompt + 0, 1, ... tokens: E[in out + out^2 / 2] / E[out].
   point.context = traffic.input_mean + (out + traffic.output_variance / out) / 2.0;
   const double marginal = per_sequence + per_context * point.context;
-  const double tokens = traffic.requests_per_second * out / workers;
+  const double tokens = duty == Duty::prefill ? 0.0 : traffic.requests_per_second * out / workers;
   const double taken = std::min(kSaturation, others);
   point.slowdown = 1.0 / (1.0 - std::min(kSaturation, tokens * marginal + taken));
   const double free = 1.0 - std::min(kSaturation, point.prefill_share + taken);

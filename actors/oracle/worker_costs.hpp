@@ -35,6 +35,9 @@ struct OperatingPoint {
   double decode_load = 0.0;    ///< Tokens that are asked for over those that could be made; 1 and above: it falls behind.
 };
 
+/// What a worker does for a model.
+enum class Duty { both, prefill, decode };
+
 class WorkerCosts {
  public:
   explicit WorkerCosts(const ModelPrior& prior);
@@ -48,7 +51,8 @@ class WorkerCosts {
   [[nodiscard]] double prefill(double input_tokens) const;
   [[nodiscard]] double computed_share() const { return computed_share_; }
   /// Each of `workers` takes an equal part of the traffic; `others`: share of their time that other models use.
-  [[nodiscard]] OperatingPoint operate(const Traffic& traffic, double workers, double others) const;
+  [[nodiscard]] OperatingPoint operate(const Traffic& traffic, double workers, double others,
+                                       Duty duty = Duty::both) const;
 
  private:
   CostFit prefill_;  // Over prompts, tokens.

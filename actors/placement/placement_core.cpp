@@ -158,8 +158,8 @@ bool PlacementCore::see_traffic(Instant now) {
   return has_changed;
 }
 
-Traffic PlacementCore::traffic_of(const ModelForecast& forecast) {
-  Traffic traffic;
+ModelTraffic PlacementCore::traffic_of(const ModelForecast& forecast) {
+  ModelTraffic traffic;
   const Reservation needs = reservation_for(forecast);
   traffic.size = std::max(needs.compute, needs.bandwidth);
   if (const WeightParts* parts = weights_.parts(forecast.model); parts != nullptr && needs.kv > Bytes(0)) {

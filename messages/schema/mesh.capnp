@@ -1203,7 +1203,7 @@ struct Telemetry {
   # Predicted time until the prefills taken so far are done (EPDT).
 
   compute @8 :Float64;
-  # Share of the device's measured peak FLOP/s used since the letter before.
+  # Share of the time since the letter before in prefills, or of the measured peak FLOP/s where that is more.
 
   bandwidth @9 :Float64;
   # Share of its measured read bandwidth.
@@ -1328,10 +1328,13 @@ struct ModelForecast {
   # Of bandwidth.
 
   prefillAttainment @10 :List(Float64);
-  # Lower bound of the on-time share of first tokens with 1, 2 ... workers.
+  # Lower bound of the on-time share of first tokens with 1, 2 ... workers that only prefill.
 
   decodeAttainment @11 :List(Float64);
-  # Of the tokens after them.
+  # Of later tokens, with workers that only decode.
+
+  mixedAttainment @12 :List(Float64);
+  # Of the worse of both, with workers that do everything.
 }
 
 struct Forecast {

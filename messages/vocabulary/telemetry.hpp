@@ -47,7 +47,8 @@ struct Telemetry {
   std::uint64_t steps = 0;
   Micros longest_step{0};   ///< Since the letter before.
   Micros prefill_ahead{0};  ///< Predicted time until the prefills taken so far are done (EPDT).
-  double compute = 0.0;     ///< Share of the device's measured peak FLOP/s used since the letter before.
+  double compute = 0.0;     ///< Share of the time since the letter before in prefills, or of the measured peak
+                            ///< FLOP/s where that is more.
   double bandwidth = 0.0;   ///< Share of its measured read bandwidth.
   Pages pages{0};
   Pages pages_used{0};
@@ -109,12 +110,16 @@ struct ModelForecast {
   double compute_deviation = 0.0;
   double bandwidth = 0.0;
   double bandwidth_deviation = 0.0;
-  std::vector<double> prefill_attainment;  ///< Lower bound of the on-time share of first tokens with 1, 2 ... workers.
-  std::vector<double> decode_attainment;   ///< Of the tokens after them.
+  /// Lower bounds of on-time shares with 1, 2 ... workers: of first tokens where these only prefill, of later tokens
+  /// where they only decode, and of the worse of both where each does everything.
+  std::vector<double> prefill_attainment;
+  std::vector<double> decode_attainment;
+  std::vector<double> mixed_attainment;
 };
 BOOST_DESCRIBE_STRUCT(ModelForecast, (),
                       (model, requests_per_second, input_tokens_per_second, volatility, kv, kv_deviation, compute,
-                       compute_deviation, bandwidth, bandwidth_deviation, prefill_attainment, decode_attainment))
+                       compute_deviation, bandwidth, bandwidth_deviation, prefill_attainment, decode_attainment,
+                       mixed_attainment))
 
 /// Oracle -> placement, autoscaler, gateways, twice a second: all models that it knows.
 struct Forecast {

@@ -46,6 +46,7 @@ class Desk {
     f.prefill_attainment.assign(prefill, 0.5);
     f.prefill_attainment.back() = 1.0;
     f.decode_attainment = {1.0};
+    f.mixed_attainment = {0.0};  // Mixed workers never suffice.
     tell(millis, Forecast{{f}});
   }
   const Plan& plan_at(std::int64_t millis) {

@@ -10,7 +10,7 @@
 namespace sangam {
 namespace {
 
-Claim claim(std::int64_t prefill, std::int64_t decode, double rate = 1.0) { return {{prefill, decode}, rate, {}, {}}; }
+Claim claim(std::int64_t prefill, std::int64_t decode, double rate = 1.0) { return {{prefill, decode}, rate, {}, {}, {}}; }
 
 std::int64_t total(const std::vector<Need>& given) {
   return std::accumulate(given.begin(), given.end(), std::int64_t{0},
@@ -85,7 +85,7 @@ TEST_CASE("marginal serves the most requests in time that any division could") {
     for (auto& curve : curves) {
       double value = 0.0, gain = 0.4 * uniform(random);
       for (int m = 0; m < 5; ++m, gain *= uniform(random)) curve.push_back(value += gain);
-      claims.push_back({{5, 1}, 1.0 + 20.0 * uniform(random), curve, {}});
+      claims.push_back({{5, 1}, 1.0 + 20.0 * uniform(random), curve, {}, {}});
     }
     const std::int64_t extra = 1 + random() % 8;
     const std::vector<Need> given = marginal(claims, 6 + extra);

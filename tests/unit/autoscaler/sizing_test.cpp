@@ -8,6 +8,7 @@ namespace {
 
 ModelForecast forecast(std::vector<double> prefill, std::vector<double> decode) {
   ModelForecast f;
+  f.mixed_attainment = {0.0};  // Mixed workers never suffice.
   f.prefill_attainment = std::move(prefill);
   f.decode_attainment = std::move(decode);
   return f;
@@ -21,6 +22,16 @@ TEST_CASE("elasticity takes the smallest number whose bound meets the target, ea
   CHECK(elasticity({f, 0, {}}, lax) == Need{2, 1});
   lax.instances_max = 1;
   CHECK(elasticity({f, 0, {}}, lax) == Need{1, 1});
+}
+
+TEST_CASE("mixed workers are taken where they suffice and need be no more than the others together") {
+  ModelForecast f = forecast({0.9, 0.999}, {1.0});
+  f.mixed_attainment = {0.8, 0.95, 0.995};
+  CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 3});  // Two and one are three as well.
+  f.mixed_attainment = {0.8, 0.9, 0.95, 0.995};
+  CHECK(elasticity({f, 0, {}}, {}) == Need{2, 1, 0});
+  f.mixed_attainment = {0.995};
+  CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 1});
 }
 
 TEST_CASE("where no number reaches the target, more than what comes next to the best is not asked for") {
