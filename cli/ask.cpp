@@ -5,28 +5,13 @@
 #include <iostream>
 
 #include "cli/answers.hpp"
+#include "cli/event_stream.hpp"
 #include "cli/http_client.hpp"
 
 namespace sangam {
 namespace {
 
 namespace json = boost::json;
-
-/// Cuts an event stream into the payloads of its data lines, whatever the pieces it arrives in.
-class EventStream {
- public:
-  template <class OnData>
-  void feed(std::string_view piece, OnData on_data) {
-    rest_ += piece;
-    for (std::size_t end; (end = rest_.find('\n')) != std::string::npos; rest_.erase(0, end + 1)) {
-      const std::string_view line(rest_.data(), end);
-      if (line.starts_with("data: ")) on_data(line.substr(6));
-    }
-  }
-
- private:
-  std::string rest_;
-};
 
 /// Prints the text of one chunk; an error inside the stream is kept for the end.
 void print_chunk(std::string_view data, std::string& failure) {

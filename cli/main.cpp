@@ -15,6 +15,7 @@
 #include "cli/mesh_config.hpp"
 #include "cli/process.hpp"
 #include "cli/signals.hpp"
+#include "cli/trace_commands.hpp"
 
 using namespace sangam;
 namespace fs = std::filesystem;
@@ -256,6 +257,7 @@ int main(int argc, char** argv) {
       "  sangam run worker/1 --config mesh.toml     one actor of a mesh that spans machines\n"
       "  sangam ask A-roman N0247=                  ask a running mesh\n"
       "  sangam ctl models                          what its workers hold\n"
+      "  sangam replay day.csv.gz --limit 1000      put a recorded load on it, and see what is on time\n"
       "Exit codes: 0 done; 1 failed; 2 wrong command line or configuration; 3 address cannot be listened on;\n"
       "  4 state folder cannot be used; 5 no mesh answers or it is not ready.");
 
@@ -298,6 +300,7 @@ int main(int argc, char** argv) {
   auto* health_command = app.add_subcommand("health", "Exit 0 when a mesh is ready");
   health_command->add_option("url", health_url, "What to ask")->capture_default_str();
 
+  const TraceCommands traces(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
@@ -310,5 +313,6 @@ int main(int argc, char** argv) {
   for (auto* command : ctl_commands) {
     if (command->parsed()) return report(run_ctl(command->get_name(), operating));
   }
+  if (const auto done = traces.run()) return report(*done);
   return report(check_health(health_url));
 }

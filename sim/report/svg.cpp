@@ -144,7 +144,7 @@ std::vector<std::string> summary_lines(const Report& report, bool narrow) {
 std::string time_label(const Report& report, const TimeUnit& unit) {
   std::string text = "time (" + unit.name + ")";
   if (report.time_scale != 1.0) {
-    text += ", " + decimal(report.time_scale, report.time_scale == std::floor(report.time_scale) ? 0 : 1) + " times as fast as the service's day";
+    text += ", " + decimal(report.time_scale, report.time_scale == std::floor(report.time_scale) ? 0 : 1) + " times as fast as it was recorded";
   }
   return text;
 }

@@ -27,6 +27,7 @@ struct TraceScaling {
   double rate = 1.0;   ///< Times as many requests, 0 < rate <= 1000.
   double speed = 1.0;  ///< Times as fast: arrivals are divided by it, 0 < speed <= 1e6.
   std::uint64_t seed = 1;
+  double length = 1.0;  ///< Prompts and answers so many times as long, rounded, at least a token, 0 < length <= 1000.
 };
 
 /// Fewer requests by keeping each with probability `rate`; more by adding copies, each at a uniform instant of its

@@ -44,7 +44,7 @@ LIBRARIES = [
     (r'zmq', 'messages/mesh/*', 'send through the PostOffice'),
     (r'(capnp|kj)/', 'messages/wire/* messages/schema/*', 'use the structs of messages/vocabulary and the codec'),
     (r'rocksdb/', 'storage/store/*', 'use the Store'),
-    (r'boost/(beast|asio)', 'gateway/http/* gateway/gateway.cpp cli/http_client.*', 'keep sockets in gateway/http'),
+    (r'boost/(beast|asio)', 'gateway/http/* gateway/gateway.cpp cli/http_client.* cli/load_client.*', 'keep sockets in gateway/http'),
     (r'boost/json', 'storage/* gateway/api/* gateway/text/* sim/trace/* sim/report/* cli/*', 'pass structs; JSON ends at the border'),
     (r'nlohmann/', '', 'use boost/json'),
     (r'prometheus/', 'gateway/metrics/*', 'count in a struct; gateway/metrics exports it'),

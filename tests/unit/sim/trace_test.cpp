@@ -139,6 +139,14 @@ TEST_CASE("a faster trace is as long in requests and shorter in time") {
   }
 }
 
+TEST_CASE("lengths grow and shrink to a token at least") {
+  const auto shorter = scaled(steady(1, Micros(1)), {1.0, 1.0, 1, 0.2}).value().requests.front();
+  CHECK(shorter.input == Tokens(2));
+  CHECK(shorter.output == Tokens(1));  // Of 0.4.
+  CHECK(scaled(steady(1, Micros(1)), {1.0, 1.0, 1, 3.0}).value().requests.front().output == Tokens(6));
+  CHECK(scaled(steady(1, Micros(1)), {1.0, 1.0, 1, -1.0}).error().code == ErrorCode::invalid_input);
+}
+
 TEST_CASE("a range is half open and begins at nought; a limit takes the first") {
   const auto part = between(steady(10, Seconds(1)), Seconds(3), Seconds(5));
   REQUIRE(part.requests.size() == 2);

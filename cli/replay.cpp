@@ -1,0 +1,207 @@
+// The shell around a replay: files in, load out, report.
+#include "cli/replay.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <fstream>
+#include <iostream>
+#include <unordered_map>
+
+#include "cli/answers.hpp"
+#include "cli/load_client.hpp"
+#include "cli/replay_answer.hpp"
+#include "cli/replay_plan.hpp"
+#include "cli/signals.hpp"
+#include "sim/report/figures.hpp"
+#include "sim/report/report_json.hpp"
+#include "sim/report/svg.hpp"
+#include "sim/report/table.hpp"
+#include "sim/trace/trace_file.hpp"
+
+namespace sangam {
+namespace {
+
+namespace json = boost::json;
+
+constexpr Micros kBehindNoted = Millis(20);
+
+Result<sim::Trace> read_scaled(const ReplayOptions& options) {
+  auto trace = sim::read_trace(options.trace);
+  if (!trace) return trace;
+  if (options.from_s > 0.0 || options.for_s > 0.0) {
+    const Micros from(std::int64_t(options.from_s * 1e6));
+    const Micros until = options.for_s > 0.0 ? from + Micros(std::int64_t(options.for_s * 1e6)) : Micros::max();
+    *trace = sim::between(std::move(*trace), from, until);
+  }
+  trace = sim::scaled(std::move(*trace), {options.rate, options.time, options.seed, options.length});
+  if (!trace) return trace;
+  if (options.limit > 0) *trace = sim::limited(std::move(*trace), options.limit);
+  if (trace->requests.empty()) return make_error(ErrorCode::invalid_input, options.trace + ": no request is left of it; widen --from, --for or --rate");
+  return trace;
+}
+
+/// What GET /v1/models lists.
+Result<std::vector<MeshModel>> offered_models(const HttpBase& base, const std::string& key) {
+  const auto answer = http_call(base, {"GET", "/v1/models", {}, Millis(5'000), key});
+  if (!answer) return answer.error();
+  if (answer->status != 200) return refused(*answer);
+  std::vector<MeshModel> models;
+  boost::system::error_code failure;
+  const auto listing = json::parse(answer->body, failure);
+  const auto* list = failure ? nullptr : listing.find_pointer("/data", failure);
+  if (list == nullptr || !list->is_array()) return make_error(ErrorCode::invalid_input, "GET /v1/models is no list of models; is this a mesh?");
+  for (const auto& entry : list->get_array()) {
+    boost::system::error_code absent;
+    const auto* id = entry.find_pointer("/id", absent);
+    const auto* context = entry.find_pointer("/max_model_len", absent);
+    if (id == nullptr || !id->is_string()) continue;
+    models.push_back({std::string(id->get_string()), Tokens(context != nullptr && context->is_int64() ? context->get_int64() : 0)});
+  }
+  return models;
+}
+
+/// A line that is written over itself, where somebody looks.
+class ProgressLine {
+ public:
+  ProgressLine(std::size_t all, Micros span) : all_(all), span_(span), shown_(::isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() {
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+  void show(const LoadProgress& progress, const sim::Outcome& outcome) const {
+    if (!shown_) return;
+    constexpr std::size_t kBar = 30;
+    const auto full = std::min(kBar, kBar * progress.ended / std::max<std::size_t>(all_, 1));
+    std::string bar;
+    for (std::size_t i = 0; i < kBar; ++i) bar += i < full ? "█" : "░";
+    std::cerr << "\r" << bar << " " << sim::grouped(std::int64_t(progress.ended)) << " of " << sim::grouped(std::int64_t(all_)) << ", "
+              << progress.sent - progress.ended << " open, tokens on time " << sim::percent(outcome.token_share()) << ", "
+              << sim::span_text(progress.since_start) << " of " << sim::span_text(span_) << "\033[K" << std::flush;
+  }
+
+ private:
+  std::size_t all_;
+  Micros span_;
+  bool shown_;
+};
+
+class Replay final : public LoadSource {
+ public:
+  Replay(const ReplayOptions& options, sim::Trace trace, std::vector<std::string> models)
+      : options_(options), trace_(std::move(trace)), models_(std::move(models)), line_(trace_.requests.size(), trace_.requests.back().arrival) {}
+
+  std::size_t count() const override { return trace_.requests.size(); }
+  Micros due(std::size_t call) const override { return trace_.requests[call].arrival; }
+
+  LoadRequest request(std::size_t call) override {
+    const auto& asked = trace_.requests[call];
+    const auto slo = slo_of(asked);
+    open_.try_emplace(call, asked, slo);
+    LoadRequest message{"/v1/completions", completion_body(models_[asked.app], asked, options_.seed + call), {}};
+    if (!options_.key.empty()) message.headers.emplace_back("Authorization", "Bearer " + options_.key);
+    if (options_.deadlines) message.headers.emplace_back("x-slo-ttft-ms", std::to_string(slo.ttft.count()));
+    return message;
+  }
+
+  void on_status(std::size_t call, int status) override {
+    answered_ = true;
+    open_.at(call).on_status(status);
+  }
+  void on_body(std::size_t call, std::string_view piece, Micros now) override { open_.at(call).on_body(piece, now); }
+
+  void on_end(std::size_t call, const std::optional<Error>& failure, Micros now) override {
+    auto& answer = open_.at(call);
+    records_.push_back(answer.end(failure, now));
+    outcome_.add(records_.back());
+    if (problem_.empty()) problem_ = answer.problem();
+    open_.erase(call);
+  }
+
+  bool on_tick(const LoadProgress& progress) override {
+    line_.show(progress, outcome_);
+    return !wait_for_signal(Millis(0));
+  }
+
+  /// Whether anything was answered at all.
+  [[nodiscard]] bool answered() const { return answered_; }
+  /// The first thing that went wrong.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+  [[nodiscard]] sim::Report report(const LoadProgress& progress) const {
+    sim::MeasuredRun run;
+    run.title = std::filesystem::path(options_.trace).filename().string();
+    run.apps = trace_.apps;
+    run.records = records_;
+    run.duration = std::min(trace_.requests.back().arrival, progress.since_start);  // Less where it was broken off.
+    run.time_scale = options_.time;
+    return sim::make_report(run);
+  }
+
+ private:
+  sim::Slo slo_of(const sim::TraceRequest& asked) const {
+    const auto times = [&](Millis objective) { return Millis(std::max<std::int64_t>(1, std::int64_t(double(objective.count()) * options_.slo))); };
+    return {times(sim::ttft_slo_of(asked.input)), times(Millis(options_.tpot_ms))};
+  }
+
+  const ReplayOptions& options_;
+  sim::Trace trace_;
+  std::vector<std::string> models_;  ///< By app.
+  ProgressLine line_;
+  std::unordered_map<std::size_t, ReplayAnswer> open_;
+  std::vector<sim::RequestRecord> records_;
+  sim::Outcome outcome_;
+  bool answered_ = false;
+  std::string problem_;
+};
+
+Result<void> write_file(const std::string& path, const std::string& content) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::binary);
+  file << content << std::flush;
+  if (file) return {};
+  return make_error(ErrorCode::invalid_input, path + ": cannot be written; name another file");
+}
+
+void warn(const std::string& what) {
+  std::cerr << "sangam: " << what << std::endl;
+}
+
+}  // namespace
+
+Result<void> replay(const ReplayOptions& options) {
+  const auto base = parse_http_base(options.url);
+  if (!base) return base.error();
+  const auto choices = parse_model_choices(options.models);
+  if (!choices) return choices.error();
+  auto trace = read_scaled(options);
+  if (!trace) return trace.error();
+  const auto offered = offered_models(*base, options.key);
+  // A mesh that is away is part of what a replay measures, but only if we know for which models to ask it.
+  if (!offered && offered.error().code != ErrorCode::unavailable) return offered.error();
+  const auto known = offered ? *offered : std::vector<MeshModel>();
+  if (!offered) warn(offered.error().context + "; what it does not answer counts as late");
+  const auto models = models_of(trace->apps, *choices, known);
+  if (!models) return models.error();
+  if (const auto too_long = count_too_long(*trace, *models, known); too_long > 0) {
+    warn(sim::grouped(std::int64_t(too_long)) + " of " + sim::grouped(std::int64_t(trace->requests.size())) +
+         " requests do not fit the context of their model and will fail; --length 0.1 makes all of them shorter");
+  }
+  Replay run(options, std::move(*trace), *models);
+  const auto progress = run_load(*base, run, Seconds(options.timeout_s));
+  if (!progress) return progress.error();
+  const auto report = run.report(*progress);
+  std::cout << sim::table_of(report) << std::flush;
+  if (progress->behind_most > kBehindNoted) {
+    warn("requests were sent up to " + sim::span_text(progress->behind_most) + " after they were due: this machine is too slow or too busy; their waits include it");
+  }
+  if (auto written = write_file(options.json, sim::json_of(report)); !written) return written;
+  if (auto written = write_file(options.svg, sim::svg_of(std::array{report})); !written) return written;
+  if (!run.answered()) return make_error(ErrorCode::unavailable, "nothing was answered, so all is late; " + run.problem());
+  if (!run.problem().empty()) warn("the first failure: " + run.problem());
+  return {};
+}
+
+}  // namespace sangam

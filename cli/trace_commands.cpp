@@ -1,0 +1,128 @@
+// Options of the workload commands.
+#include "cli/trace_commands.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "cli/replay.hpp"
+#include "sim/report/trace_table.hpp"
+#include "sim/trace/trace_file.hpp"
+#include "sim/trace/w0.hpp"
+
+namespace sangam {
+namespace {
+
+constexpr std::size_t kRequestsMax = 100'000'000;  // 3 GB in memory.
+
+struct GenerateOptions {
+  bool w0 = false;  ///< There is no other one yet, but the command says which.
+  std::uint64_t seed = 1;
+  std::size_t requests = sim::kW0Requests;
+  double minutes = sim::kW0Minutes;
+  std::string output;
+};
+
+CLI::App* add_generate(CLI::App& group, GenerateOptions& options) {
+  auto* command = group.add_subcommand("generate", "Write a generated trace");
+  command->add_flag("--w0", options.w0, "The day of a service with 62 apps on 9 models")->required();
+  command->add_option("--seed", options.seed, "The same seed gives the same trace")->capture_default_str();
+  command->add_option("--requests", options.requests, "How many")->check(CLI::Range(std::size_t{1}, kRequestsMax))->capture_default_str();
+  command->add_option("--minutes", options.minutes, "What the day is pressed into")->check(CLI::Range(0.01, 1e6))->capture_default_str();
+  command->add_option("-o,--output", options.output, "Where to; .gz compresses")->required()->type_name("FILE.csv.gz");
+  return command;
+}
+
+CLI::App* add_show(CLI::App& group, std::string& file) {
+  auto* command = group.add_subcommand("show", "What a trace asks for");
+  command->add_option("trace", file, "CSV, plain or gzip, or Mooncake's JSON lines")->required()->type_name("FILE");
+  return command;
+}
+
+void add_replay_load(CLI::App& command, ReplayOptions& options) {
+  command.add_option("trace", options.trace, "CSV, plain or gzip, or Mooncake's JSON lines")->required()->type_name("TRACE");
+  command.add_option("--models", options.models, "Who answers for which app, * for all others; without it models are taken in turn")
+      ->type_name("APP=MODEL")
+      ->delimiter(',');
+  command.add_option("--rate", options.rate, "Times as many requests, thinned or multiplied")->capture_default_str();
+  command.add_option("--time", options.time, "Times as fast")->capture_default_str();
+  command.add_option("--length", options.length, "Prompts and answers times as long")->capture_default_str();
+  command.add_option("--from", options.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command.add_option("--for", options.for_s, "So many seconds of the trace; 0: to its end")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command.add_option("--limit", options.limit, "So many requests at most; 0: all")->capture_default_str();
+  command.add_option("--seed", options.seed, "For thinning and prompts")->capture_default_str();
+}
+
+CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
+  auto* command = app.add_subcommand("replay", "Send a trace to a running mesh as it was recorded, and report what was on time");
+  add_replay_load(*command, options);
+  command->add_option("--url", options.url, "The mesh")->capture_default_str();
+  command->add_option("--key", options.key, "A tenant's key")->type_name("KEY")->envname("SANGAM_KEY");
+  command->add_option("--slo", options.slo, "Times the objectives: TTFT 100 ms and 0.2 ms a token of the prompt, TPOT as below")
+      ->check(CLI::Range(0.001, 1000.0))
+      ->capture_default_str();
+  command->add_option("--tpot", options.tpot_ms, "Objective for the time between tokens")
+      ->check(CLI::Range(1, 3'600'000))
+      ->type_name("MS")
+      ->capture_default_str();
+  command->add_flag("!--no-deadlines", options.deadlines, "Do not tell the mesh the objectives, so that it refuses nothing for them");
+  command->add_option("--timeout", options.timeout_s, "What a request gets from when it was due")
+      ->check(CLI::Range(1, 86'400))
+      ->type_name("S")
+      ->capture_default_str();
+  command->add_option("--json", options.json, "Write the report for programs")->type_name("FILE");
+  command->add_option("--svg", options.svg, "Draw the report")->type_name("FILE");
+  command->footer(
+      "Examples:\n"
+      "  sangam replay day.csv.gz --limit 1000                    the first thousand requests, models in turn\n"
+      "  sangam replay day.csv.gz --rate 0.01 --length 0.05       a small share of it, for small models\n"
+      "  sangam replay day.csv.gz --models 'chat=A-arith,*=A-base' --svg day.svg\n"
+      "Requests go out when they are due, whatever has become of those before. What fails counts as late.\n"
+      "Ctrl-C stops sending and reports what was sent. Exit code 5: nothing was answered at all.");
+  return command;
+}
+
+Result<void> generate(const GenerateOptions& options) {
+  return sim::write_trace(sim::w0(options.seed, options.requests, options.minutes), options.output);
+}
+
+Result<void> show(const std::string& file) {
+  const auto trace = sim::read_trace(file);
+  if (!trace) return trace.error();
+  std::cout << sim::table_of(*trace);
+  return {};
+}
+
+}  // namespace
+
+struct TraceCommands::Parts {
+  GenerateOptions generating;
+  std::string shown;
+  ReplayOptions replaying;
+  CLI::App* generate_command = nullptr;
+  CLI::App* show_command = nullptr;
+  CLI::App* replay_command = nullptr;
+};
+
+TraceCommands::TraceCommands(CLI::App& app) : parts_(std::make_unique<Parts>()) {
+  auto* group = app.add_subcommand("trace", "Generate and look at request traces");
+  group->require_subcommand(1);
+  group->footer(
+      "Examples:\n"
+      "  sangam trace generate --w0 -o day.csv.gz\n"
+      "  sangam trace generate --w0 --requests 6000 --minutes 2 --seed 7 -o short.csv\n"
+      "  sangam trace show day.csv.gz");
+  parts_->generate_command = add_generate(*group, parts_->generating);
+  parts_->show_command = add_show(*group, parts_->shown);
+  parts_->replay_command = add_replay(app, parts_->replaying);
+}
+
+TraceCommands::~TraceCommands() = default;
+
+std::optional<Result<void>> TraceCommands::run() const {
+  if (parts_->generate_command->parsed()) return generate(parts_->generating);
+  if (parts_->show_command->parsed()) return show(parts_->shown);
+  if (parts_->replay_command->parsed()) return replay(parts_->replaying);
+  return std::nullopt;
+}
+
+}  // namespace sangam
