@@ -5,9 +5,11 @@
 #include <iostream>
 
 #include "cli/replay.hpp"
+#include "cli/simulate.hpp"
 #include "sim/report/trace_table.hpp"
 #include "sim/trace/trace_file.hpp"
 #include "sim/trace/w0.hpp"
+#include "sim/world/controls.hpp"
 
 namespace sangam {
 namespace {
@@ -81,6 +83,35 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
   return command;
 }
 
+CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
+  auto* command = app.add_subcommand("simulate", "Play a trace against a fleet in virtual time, with the real control loops");
+  command->add_option("trace", options.trace, "CSV, plain or gzip, or Mooncake's JSON lines; without it W0, a generated day")->type_name("TRACE");
+  command->add_option("--control", options.controls, "Ways to run the fleet, side by side")->type_name("NAME")->delimiter(',')->capture_default_str();
+  command->add_option("--dispatch", options.dispatch, "How requests are sent to workers")->type_name("POLICY")->capture_default_str();
+  command->add_option("--workers", options.workers, "The fleet; 768 devices where it is not given")->type_name("DEVICES=COUNT")->delimiter(',');
+  command->add_option("--base", options.base, "What the apps' models are fine-tunes of, where the trace is not W0")->capture_default_str();
+  command->add_option("--seed", options.seed, "Of W0 and of scaling")->capture_default_str();
+  command->add_option("--rate", options.rate, "Times as many requests")->capture_default_str();
+  command->add_option("--from", options.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command->add_option("--for", options.for_s, "So many seconds of the trace; 0: to its end")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command->add_option("--time-scale", options.time_scale, "Seconds of the day in one of the trace, for device-hours")->check(CLI::Range(0.001, 1e6))->capture_default_str();
+  command->add_option("--attainment", options.attainment, "Share of tokens on time that workers are added for")->check(CLI::Range(0.5, 0.99999))->capture_default_str();
+  command->add_option("--slo", options.slo, "Times the objectives: TTFT 100 ms and 0.2 ms a token of the prompt, TPOT 50 ms")->check(CLI::Range(0.001, 1000.0))->capture_default_str();
+  command->add_flag("--refuse", options.refuse, "Refuse what would be late instead of serving it as best effort");
+  command->add_option("--json", options.json, "Write the report for programs")->type_name("FILE");
+  command->add_option("--svg", options.svg, "Draw the report")->type_name("FILE");
+  std::string controls;
+  for (const sim::ControlName& control : sim::control_names()) {
+    controls += "  " + std::string(control.name) + std::string(22 - control.name.size(), ' ') + std::string(control.what) + "\n";
+  }
+  command->footer("Controls:\n" + controls +
+                  "Examples:\n"
+                  "  sangam simulate --svg day.svg                            a day of 603,000 requests on 768 devices\n"
+                  "  sangam simulate --for 120 --control sangam,blitzscale    two minutes of it, side by side\n"
+                  "  sangam simulate calls.csv.gz --workers 1=32 --time-scale 1");
+  return command;
+}
+
 Result<void> generate(const GenerateOptions& options) {
   return sim::write_trace(sim::w0(options.seed, options.requests, options.minutes), options.output);
 }
@@ -98,9 +129,11 @@ struct TraceCommands::Parts {
   GenerateOptions generating;
   std::string shown;
   ReplayOptions replaying;
+  SimulateOptions simulating;
   CLI::App* generate_command = nullptr;
   CLI::App* show_command = nullptr;
   CLI::App* replay_command = nullptr;
+  CLI::App* simulate_command = nullptr;
 };
 
 TraceCommands::TraceCommands(CLI::App& app) : parts_(std::make_unique<Parts>()) {
@@ -114,6 +147,7 @@ TraceCommands::TraceCommands(CLI::App& app) : parts_(std::make_unique<Parts>()) 
   parts_->generate_command = add_generate(*group, parts_->generating);
   parts_->show_command = add_show(*group, parts_->shown);
   parts_->replay_command = add_replay(app, parts_->replaying);
+  parts_->simulate_command = add_simulate(app, parts_->simulating);
 }
 
 TraceCommands::~TraceCommands() = default;
@@ -122,6 +156,7 @@ std::optional<Result<void>> TraceCommands::run() const {
   if (parts_->generate_command->parsed()) return generate(parts_->generating);
   if (parts_->show_command->parsed()) return show(parts_->shown);
   if (parts_->replay_command->parsed()) return replay(parts_->replaying);
+  if (parts_->simulate_command->parsed()) return simulate_and_report(parts_->simulating);
   return std::nullopt;
 }
 

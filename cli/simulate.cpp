@@ -1,0 +1,150 @@
+// Options to a scenario, a progress bar, and the report.
+#include "cli/simulate.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <set>
+
+#include "actors/scheduler/policies.hpp"
+#include "sim/report/figures.hpp"
+#include "sim/report/report.hpp"
+#include "sim/report/report_json.hpp"
+#include "sim/report/svg.hpp"
+#include "sim/report/table.hpp"
+#include "sim/trace/trace_file.hpp"
+#include "sim/trace/w0.hpp"
+#include "sim/trace/w0_apps.hpp"
+#include "sim/world/controls.hpp"
+#include "sim/world/scenario.hpp"
+
+namespace sangam {
+namespace {
+
+Result<sim::Trace> read(const SimulateOptions& options) {
+  Result<sim::Trace> trace = options.trace.empty() ? sim::w0(options.seed) : sim::read_trace(options.trace);
+  if (!trace) return trace;
+  if (options.from_s > 0.0 || options.for_s > 0.0) {
+    const Micros from(std::int64_t(options.from_s * 1e6));
+    const Micros until = options.for_s > 0.0 ? from + Micros(std::int64_t(options.for_s * 1e6)) : Micros::max();
+    *trace = sim::between(std::move(*trace), from, until);
+  }
+  sim::TraceScaling scaling;
+  scaling.rate = options.rate;
+  scaling.seed = options.seed;
+  trace = sim::scaled(std::move(*trace), scaling);
+  if (trace && trace->requests.empty()) {
+    return make_error(ErrorCode::invalid_input, "the trace has no requests there; see --from, --for and --rate");
+  }
+  return trace;
+}
+
+/// "16=24": so many workers of so many devices.
+Result<std::pair<std::int64_t, std::int64_t>> parse_workers(const std::string& text) {
+  std::int64_t devices = 0;
+  std::int64_t count = 0;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, devices);
+  const bool has_sign = first.ec == std::errc{} && first.ptr != end && *first.ptr == '=';
+  const auto second = has_sign ? std::from_chars(first.ptr + 1, end, count) : first;
+  if (!has_sign || second.ec != std::errc{} || second.ptr != end || devices < 1 || count < 1 || count > 100'000) {
+    return make_error(ErrorCode::invalid_input,
+                      "--workers " + text + ": write DEVICES=COUNT, both at least 1, as 16=24");
+  }
+  return std::pair(devices, count);
+}
+
+/// One fine-tune of the base for each app of a trace that is not W0's.
+Result<void> set_models(sim::Scenario& scenario, const sim::Trace& trace, const std::string& base_name) {
+  const auto& apps = sim::w0_apps();
+  const bool is_w0 = std::equal(trace.apps.begin(), trace.apps.end(), apps.begin(), apps.end(),
+                                [](const std::string& name, const sim::App& app) { return name == app.name; });
+  if (is_w0) return {};
+  std::string known;
+  for (const sim::BaseSpec& base : sim::w0_bases()) {
+    known += (known.empty() ? "" : ", ") + base.name;
+    if (base.name != base_name) continue;
+    scenario.models.clear();
+    scenario.clients.models.clear();
+    for (const std::string& app : trace.apps) {
+      scenario.models.push_back(sim::fine_tune(ModelId(app), base, scenario.device));
+      scenario.clients.models.emplace_back(app);
+    }
+    return {};
+  }
+  return make_error(ErrorCode::invalid_input, "--base " + base_name + " is not known; use one of " + known);
+}
+
+Result<sim::Scenario> scenario_of(const SimulateOptions& options, const sim::Trace& trace) {
+  sim::Scenario scenario = sim::w0_scenario();
+  scenario.time_scale = options.time_scale;
+  scenario.clients.slo_factor = options.slo;
+  scenario.clients.requeue_when_late = !options.refuse;
+  scenario.autoscaler.sizes.attainment = options.attainment;
+  const auto dispatch = dispatch_policy(options.dispatch);
+  if (!dispatch) return dispatch.error();
+  scenario.scheduler.policy = *dispatch;
+  scenario.scheduler.seed = options.seed;
+  if (const auto set = set_models(scenario, trace, options.base); !set) return set.error();
+  if (!options.workers.empty()) scenario.workers.clear();
+  for (const std::string& text : options.workers) {
+    const auto workers = parse_workers(text);
+    if (!workers) return workers.error();
+    scenario.workers[workers->first] += workers->second;
+  }
+  for (const sim::ModelSpec& model : scenario.models) {
+    if (scenario.workers.contains(model.devices)) continue;
+    return make_error(ErrorCode::invalid_input, "no worker has " + std::to_string(model.devices) +
+                                                    " devices, which " + model.id.text() +
+                                                    " needs; add --workers " + std::to_string(model.devices) + "=COUNT");
+  }
+  return scenario;
+}
+
+void show_progress(const std::string& name, double share) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  const auto filled = std::size_t(share * 40.0);
+  std::cerr << "\r" << name << " [" << std::string(filled, '#') << std::string(40 - filled, '.') << "] "
+            << int(share * 100.0) << " %" << (share >= 1.0 ? "\r\033[K" : "") << std::flush;
+}
+
+Result<void> write_file(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path);
+  file << text << '\n';
+  file.flush();
+  if (file) return {};
+  return make_error(ErrorCode::exhausted, path + ": cannot be written");
+}
+
+std::string json_of_all(const std::vector<sim::Report>& reports) {
+  if (reports.size() == 1) return sim::json_of(reports.front());
+  std::string text;
+  for (const sim::Report& report : reports) text += (text.empty() ? "[" : ",\n") + sim::json_of(report);
+  return text + "]";
+}
+
+}  // namespace
+
+Result<void> simulate_and_report(const SimulateOptions& options) {
+  const auto trace = read(options);
+  if (!trace) return trace.error();
+  auto scenario = scenario_of(options, *trace);
+  if (!scenario) return scenario.error();
+  std::vector<sim::Report> reports;
+  for (const std::string& name : options.controls) {
+    sim::Scenario own = *scenario;
+    if (const auto set = sim::set_control(own, name); !set) return set.error();
+    own.title = name;
+    own.progress = [&](double share) { show_progress(name, share); };
+    reports.push_back(sim::make_report(sim::simulate(own, *trace).measured));
+  }
+  std::cout << (reports.size() == 1 ? sim::table_of(reports.front()) : sim::compare(reports));
+  if (const auto written = write_file(options.json, json_of_all(reports)); !written) return written.error();
+  return write_file(options.svg, options.svg.empty() ? "" : sim::svg_of(reports));
+}
+
+}  // namespace sangam

@@ -1,0 +1,33 @@
+// `sangam simulate`: a trace against a fleet in virtual time, with the production cores.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "messages/vocabulary/result.hpp"
+
+namespace sangam {
+
+struct SimulateOptions {
+  std::string trace;  ///< A file; empty: W0.
+  std::uint64_t seed = 1;
+  double rate = 1.0;
+  double from_s = 0.0;
+  double for_s = 0.0;  ///< 0: to its end.
+  double time_scale = 48.0;  ///< Seconds of the service's day in one of the trace, for device-hours.
+  std::vector<std::string> controls{"sangam"};
+  std::string dispatch = "lst_imh";
+  std::string base = "dense-8b";  ///< Of the models, where the trace is not W0.
+  std::vector<std::string> workers;  ///< "DEVICES=COUNT"; empty: 768 devices as W0 needs them.
+  double attainment = 0.999;
+  double slo = 1.0;
+  bool refuse = false;  ///< What would be late, instead of serving it as best effort.
+  std::string json;
+  std::string svg;
+};
+
+/// Prints a report for one control, a comparison for several; the error says which option is wrong and how.
+[[nodiscard]] Result<void> simulate_and_report(const SimulateOptions& options);
+
+}  // namespace sangam
