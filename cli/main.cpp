@@ -279,9 +279,8 @@ int main(int argc, char** argv) {
   ask_command->add_option("--temperature", asking.temperature, "0 takes the likeliest token")->capture_default_str();
 
   auto* models_command = app.add_subcommand("models", "List the models of a running mesh");
-  for (auto* command : {ask_command, models_command}) {
+  for (auto* command : {ask_command, models_command})
     command->add_option("--url", asking.url, "The mesh")->capture_default_str();
-  }
 
   CtlOptions operating;
   auto* ctl_group = app.add_subcommand("ctl", "Look at a running mesh's models and memory, and change them");

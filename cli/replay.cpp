@@ -165,6 +165,12 @@ Result<void> write_file(const std::string& path, const std::string& content) {
   return make_error(ErrorCode::invalid_input, path + ": cannot be written; name another file");
 }
 
+/// Before the run, so that its report is not lost after it.
+Result<void> check_writable(const std::string& path) {
+  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
+  return make_error(ErrorCode::invalid_input, path + ": cannot be written; name another file");
+}
+
 void warn(const std::string& what) {
   std::cerr << "sangam: " << what << std::endl;
 }
@@ -176,6 +182,9 @@ Result<void> replay(const ReplayOptions& options) {
   if (!base) return base.error();
   const auto choices = parse_model_choices(options.models);
   if (!choices) return choices.error();
+  for (const auto& path : {options.json, options.svg}) {
+    if (auto writable = check_writable(path); !writable) return writable;
+  }
   auto trace = read_scaled(options);
   if (!trace) return trace.error();
   const auto offered = offered_models(*base, options.key);
@@ -187,7 +196,7 @@ Result<void> replay(const ReplayOptions& options) {
   if (!models) return models.error();
   if (const auto too_long = count_too_long(*trace, *models, known); too_long > 0) {
     warn(sim::grouped(std::int64_t(too_long)) + " of " + sim::grouped(std::int64_t(trace->requests.size())) +
-         " requests do not fit the context of their model and will fail; --length 0.1 makes all of them shorter");
+         " requests do not fit the context of their model and will fail; a smaller --length makes all of them shorter");
   }
   Replay run(options, std::move(*trace), *models);
   const auto progress = run_load(*base, run, Seconds(options.timeout_s));

@@ -2,13 +2,16 @@
 
 import gzip
 import json
+import re
+import signal
 import socket
 import subprocess
+import urllib.request
 from xml.etree import ElementTree
 
 import pytest
 
-from mesh import BINARY
+from mesh import BINARY, wait_until
 
 REQUESTS = 60
 HEADER = "arrival_s,app,input_tokens,output_tokens"
@@ -17,6 +20,13 @@ LIMIT_S = 120
 
 def sangam(*arguments):
     return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+def generated(url):
+    """Tokens that A-arith has made since the mesh began."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=LIMIT_S) as answer:
+        text = answer.read().decode()
+    return sum(float(number) for number in re.findall(r'^vllm:generation_tokens_total\{[^}]*model_name="A-arith"[^}]*\} (\S+)$', text, re.M))
 
 
 @pytest.fixture
@@ -84,12 +94,27 @@ def test_where_nothing_listens_all_is_late(trace, tmp_path):
     assert figures["all"]["answer_tokens_late"] == figures["all"]["answer_tokens"]
 
 
+def test_a_replay_that_is_broken_off_reports_what_was_sent(url, tmp_path):
+    path = tmp_path / "slow.csv"
+    path.write_text("\n".join([HEADER, "0,chat,10,2", "0.01,chat,10,2", "9999,chat,10,2", ""]))
+    report = tmp_path / "report.json"
+    command = [BINARY, "replay", path, "--url", url, "--models", "*=A-arith", "--no-deadlines", "--slo", "100", "--json", report]
+    before = generated(url)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        wait_until(lambda: generated(url) == before + 4, LIMIT_S, "the first two requests have ended")
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 0
+    assert json.loads(report.read_text())["all"]["requests"] == 2 and "tokens on time" in out
+
+
 @pytest.mark.parametrize("arguments, what", [
     (["--models", "nobody=A-arith"], "the trace has no app 'nobody'"),
     (["--models", "chat"], "is no APP=MODEL"),
     (["--rate", "0"], "rate"),
     (["--url", "somewhere"], "is no address of a mesh"),
     (["--from", "99"], "no request is left"),
+    (["--svg", "/nowhere/report.svg"], "/nowhere/report.svg: cannot be written"),
 ])
 def test_wrong_arguments_are_refused(trace, arguments, what):
     refused = sangam("replay", trace, *arguments)

@@ -58,7 +58,7 @@ TEST_CASE("apps get the model that is chosen, else that of their name, else one 
 
 TEST_CASE("choices that are none are refused") {
   CHECK(parse_model_choices({"a=b", "*=c=d"}).value() == ModelChoices{{"a", "b"}, {"*", "c=d"}});
-  for (const std::string& wrong : {"a", "=b", "a="}) CHECK(parse_model_choices({wrong}).error().code == ErrorCode::invalid_input);
+  for (const std::string wrong : {"a", "=b", "a="}) CHECK(parse_model_choices({wrong}).error().code == ErrorCode::invalid_input);
   CHECK(parse_model_choices({"a=b", "a=c"}).error().code == ErrorCode::invalid_input);
 }
 
