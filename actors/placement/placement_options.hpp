@@ -32,7 +32,7 @@ struct PlacementOptions {
   /// saved is a worker for an interval at least.
   double pools_per_worker_saved = 2.0;
   /// Evaluations of a model on a worker in one search for a better packing: some tens of milliseconds.
-  std::uint64_t search_effort = 4'000'000;
+  std::uint64_t search_effort = 1'000'000;
   std::size_t exact_matching_max = 128;  ///< Bins in one exact assignment; larger groups are matched greedily.
 };
 

@@ -11,6 +11,9 @@ namespace {
 
 using Order = std::vector<ItemIndex>;
 
+/// Bins that one shake packs anew.
+constexpr std::size_t kShakenMax = 4;
+
 double hbm_alone(const PackingProblem& problem, const Item& item) {
   double hbm = item.own[0];
   for (const std::uint32_t piece : item.pieces) hbm += problem.pieces[piece];
@@ -104,13 +107,17 @@ class RuinAndRecreate {
   /// True if the items of one bin have found room in the others.
   bool eliminate_bin() {
     clear_emptiest();
+    settle_left();
     while (!left_.empty() && spent() < effort_) {
-      for (const ItemIndex item : Order(left_)) {
-        if (const auto bin = bins_.choose(item, FitRule::tight)) settle(*bin, item);
-      }
-      if (!left_.empty()) shake();
+      if (shake()) settle_left();
     }
     return left_.empty();
+  }
+
+  void settle_left() {
+    for (const ItemIndex item : Order(left_)) {
+      if (const auto bin = bins_.choose(item, FitRule::tight)) settle(*bin, item);
+    }
   }
 
   [[nodiscard]] std::uint64_t spent() const { return bins_.evaluations() + spent_; }
@@ -145,10 +152,13 @@ class RuinAndRecreate {
     return std::accumulate(left_.begin(), left_.end(), 0.0, [&](double s, ItemIndex i) { return s + sizes_[i]; });
   }
 
-  /// Packs two or three bins and what is left anew; a result that leaves more is undone, but for a little.
-  void shake() {
-    for (std::size_t i = 0; i < 3 && i < used_.size(); ++i) std::swap(used_[i], used_[i + random_() % (used_.size() - i)]);
-    const std::size_t count = std::min<std::size_t>(used_.size(), 2 + random_() % 2);
+  /// Packs two to four bins and what is left anew; a result that leaves more is undone, but for a little. True if
+  /// it stays.
+  bool shake() {
+    for (std::size_t i = 0; i < kShakenMax && i < used_.size(); ++i) {
+      std::swap(used_[i], used_[i + random_() % (used_.size() - i)]);
+    }
+    const std::size_t count = std::min<std::size_t>(used_.size(), 2 + random_() % (kShakenMax - 1));
     const std::span<const BinIndex> chosen(used_.data(), count);
     const Order left_before = left_;
     const double size_before = left_size();
@@ -161,18 +171,19 @@ class RuinAndRecreate {
       }
     }
     recreate(chosen);
-    const double slack = random_() % 8 == 0 ? 0.15 : 1e-12;
-    if (left_size() <= size_before * (1.0 + slack)) return;
+    const double slack = random_() % 16 == 0 ? 0.05 : 1e-12;
+    if (left_size() <= size_before * (1.0 + slack)) return true;
     for (const BinIndex bin : chosen) {
       for (const ItemIndex item : Order(bins_.packing()[bin])) bins_.take(bin, item);
     }
     for (const auto& [bin, item] : before) bins_.put(bin, item);
     left_ = left_before;
+    return false;
   }
 
   void recreate(std::span<const BinIndex> chosen) {
     std::vector<std::pair<double, ItemIndex>> order;
-    for (const ItemIndex item : left_) order.emplace_back(sizes_[item] * (0.5 + draw()), item);
+    for (const ItemIndex item : left_) order.emplace_back(sizes_[item] * (0.7 + 0.6 * draw()), item);
     std::sort(order.rbegin(), order.rend());
     for (const auto& [size, item] : order) {
       BinIndex best = kNoBin;
@@ -180,7 +191,7 @@ class RuinAndRecreate {
       for (const BinIndex bin : chosen) {
         ++spent_;
         if (!bins_.fits(bin, item)) continue;
-        const double score = alignment(bins_.residual(bin), bins_.marginal(bin, item)) + 0.2 * draw();
+        const double score = alignment(bins_.residual(bin), bins_.marginal(bin, item)) + 0.1 * draw();
         if (best != kNoBin && score <= best_score) continue;
         best = bin;
         best_score = score;

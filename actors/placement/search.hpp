@@ -17,7 +17,7 @@ namespace sangam {
 /// The least number of bins that is found with about `effort` evaluations of an item in a bin; the first greedy
 /// pass is always completed. Decreasing orders by four measures of size, each under four fit rules; the best is
 /// then improved as long as it is above bins_min: the emptiest bin is cleared, and what was in it finds room by
-/// packing two or three bins at a time anew, in orders drawn by lot from a fixed seed (ruin and recreate;
+/// packing two to four bins at a time anew, in orders drawn by lot from a fixed seed (ruin and recreate;
 /// Schrimpf et al., 2000). An item that fits no bin, or finds none left, is in none.
 [[nodiscard]] Packing pack_anew(const PackingProblem& problem, std::uint64_t effort);
 

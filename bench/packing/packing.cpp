@@ -37,10 +37,10 @@ std::size_t used(const Packing& packing) {
   return std::size_t(std::count_if(packing.begin(), packing.end(), [](const auto& items) { return !items.empty(); }));
 }
 
-/// 12 to 28 models, of each mix in turn.
+/// 10 to 22 models, of each mix in turn.
 PackingProblem instance(std::size_t number) {
   std::mt19937_64 random(number + 1);
-  return exact::random_problem(exact::kMixes[number % 4], 12 + random() % 17, random);
+  return exact::random_problem(exact::kMixes[number % 4], 10 + random() % 13, random);
 }
 
 template <class Values>
@@ -116,7 +116,7 @@ void report_bins(const Report& report, const PlacementPolicy& policy, const std:
 
 void measure_bins(const Report& report) {
   const auto optima = solve_exactly();
-  report.row({"instances solved to optimality, 12 to 28 models", double(optima.size()), "",
+  report.row({"instances solved to optimality, 10 to 22 models", double(optima.size()), "",
               std::to_string(kInstances) + " instances", "", !optima.empty()});
   if (optima.empty()) return;
   for (const PlacementPolicy& policy : {potential_policy(), first_fit_decreasing_policy()}) {
