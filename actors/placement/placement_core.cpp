@@ -168,6 +168,7 @@ ModelTraffic PlacementCore::traffic_of(const ModelForecast& forecast) {
     traffic.size = std::max(traffic.size, left > Bytes(0) ? double(needs.kv.count()) / double(left.count()) : 1.0);
   }
   traffic.volatility = forecast.volatility;
+  if (!forecast.mixed_attainment.empty()) traffic.attainment = forecast.mixed_attainment.front();
   traffic.is_idle = forecast.requests_per_second < kIdleRate;
   return traffic;
 }

@@ -7,7 +7,12 @@ void SteadyPool::restore(const ModelId& model, Instant now) {
   members_[model] = {true, std::nullopt, now};
 }
 
-bool SteadyPool::looks_steady(const Member& member, const ModelTraffic& traffic) const {
+bool SteadyPool::is_late(const Member& member, const ModelTraffic& traffic) const {
+  return traffic.attainment < (member.is_in ? options_.attainment_leave : options_.attainment_enter);
+}
+
+bool SteadyPool::looks_steady(const Member& member, const ModelTraffic& traffic, Instant now) const {
+  if (is_late(member, traffic) || now < member.away_until) return false;
   const double size_most = member.is_in ? options_.size_leave : options_.size_enter;
   const double volatility_most = member.is_in ? options_.volatility_leave : options_.volatility_enter;
   if (traffic.size > size_most) return false;
@@ -24,13 +29,14 @@ bool SteadyPool::see(const ModelId& model, const ModelTraffic& traffic, Instant 
     member.is_in = false;
     return true;
   }
-  if (looks_steady(member, traffic) == member.is_in) {
+  if (looks_steady(member, traffic, now) == member.is_in) {
     member.unlike_since.reset();
     return false;
   }
   if (!member.unlike_since) member.unlike_since = now;
   const Millis dwell = member.is_in ? options_.leave_dwell : options_.enter_dwell;
   if (now < *member.unlike_since + dwell) return false;
+  if (member.is_in && is_late(member, traffic)) member.away_until = now + options_.late_away;
   member.is_in = !member.is_in;
   member.unlike_since.reset();
   return true;

@@ -21,6 +21,11 @@ struct PoolOptions {
   double volatility_leave = 5.0;
   /// Whose peak (size times volatility) needs at most this share counts as even: others have room for it.
   double peak_small = 0.1;
+  /// And it must be on time: on one worker to itself this share of its tokens before it enters, and the second on the
+  /// one that it shares; whoever leaves because others made it late does not come back for a while.
+  double attainment_enter = 0.995;
+  double attainment_leave = 0.98;
+  Millis late_away{300'000};
   Millis enter_dwell{10'000};  ///< So long a model must look steady before it enters,
   Millis leave_dwell{2'000};   ///< and so long it must not before it leaves: more workers are urgent, fewer are not.
   Millis idle_leave{60'000};   ///< Without a request for so long it is in no pool.
@@ -30,6 +35,7 @@ struct PoolOptions {
 struct ModelTraffic {
   double size = 0.0;        ///< Share of one worker that it needs.
   double volatility = 1.0;  ///< Peak over mean.
+  double attainment = 1.0;  ///< Share of tokens on time that one worker gives it.
   bool is_idle = false;     ///< No request in the window.
 };
 
@@ -49,9 +55,11 @@ class SteadyPool {
     bool is_in = false;
     std::optional<Instant> unlike_since;  ///< Since when it looks as if it belonged to the other side.
     Instant busy_at{};                    ///< When it was last not idle.
+    Instant away_until{};
   };
 
-  [[nodiscard]] bool looks_steady(const Member& member, const ModelTraffic& traffic) const;
+  [[nodiscard]] bool looks_steady(const Member& member, const ModelTraffic& traffic, Instant now) const;
+  [[nodiscard]] bool is_late(const Member& member, const ModelTraffic& traffic) const;
 
   PoolOptions options_;
   std::map<ModelId, Member> members_;

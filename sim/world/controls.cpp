@@ -14,6 +14,7 @@ PlacementOptions everyone_steady() {
   PlacementOptions options;
   options.pools.size_enter = options.pools.size_leave = kNoLimit;
   options.pools.volatility_enter = options.pools.volatility_leave = kNoLimit;
+  options.pools.attainment_enter = options.pools.attainment_leave = 0.0;
   options.pools.enter_dwell = Millis(0);
   return options;
 }
