@@ -35,8 +35,8 @@ struct PoolOptions {
 struct ModelTraffic {
   double size = 0.0;        ///< Share of one worker that it needs.
   double volatility = 1.0;  ///< Peak over mean.
-  double attainment = 1.0;  ///< Share of tokens on time that one worker gives it.
   bool is_idle = false;     ///< No request in the window.
+  double attainment = 1.0;  ///< Share of tokens on time that one worker gives it.
 };
 
 class SteadyPool {

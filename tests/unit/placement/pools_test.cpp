@@ -31,6 +31,21 @@ SteadyPool with_member() {
   return pool;
 }
 
+TEST_CASE("who would be late on one worker does not enter; who is made late there leaves and stays away") {
+  SteadyPool pool(PoolOptions{});
+  pool.see(kA, {0.2, 1.0, false, 0.99}, at(0));
+  CHECK_FALSE(pool.see(kA, {0.2, 1.0, false, 0.99}, at(60'000)));  // 0.995 is asked for.
+  pool.see(kA, {0.2, 1.0, false, 0.999}, at(61'000));
+  CHECK(pool.see(kA, {0.2, 1.0, false, 0.999}, at(71'000)));
+  CHECK_FALSE(pool.see(kA, {0.2, 1.0, false, 0.985}, at(80'000)));  // Within the hysteresis.
+  pool.see(kA, {0.2, 1.0, false, 0.97}, at(90'000));
+  CHECK(pool.see(kA, {0.2, 1.0, false, 0.97}, at(92'000)));
+  CHECK_FALSE(pool.holds(kA));
+  for (std::int64_t t = 93'000; t < 392'000; t += 1'000) CHECK_FALSE(pool.see(kA, {0.2, 1.0, false, 1.0}, at(t)));
+  pool.see(kA, {0.2, 1.0, false, 1.0}, at(392'000));
+  CHECK(pool.see(kA, {0.2, 1.0, false, 1.0}, at(402'000)));
+}
+
 }  // namespace
 
 TEST_CASE("a model enters when it has looked steady for the dwell, and not a moment before") {
@@ -61,7 +76,7 @@ TEST_CASE("between the thresholds a model stays on the side where it is") {
 }
 
 TEST_CASE("a member leaves when it was too large or too volatile for its dwell") {
-  for (const Traffic traffic : {Traffic{0.71, 1.0, false}, Traffic{0.2, 5.1, false}}) {
+  for (const ModelTraffic traffic : {ModelTraffic{0.71, 1.0, false}, ModelTraffic{0.2, 5.1, false}}) {
     SteadyPool pool = with_member();
     CHECK_FALSE(pool.see(kA, traffic, at(20'000)));
     CHECK_FALSE(pool.see(kA, traffic, at(21'999)));
