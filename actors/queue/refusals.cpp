@@ -31,9 +31,10 @@ void QueueCore::on(const CannotBeOnTime& verdict, Instant now, Outbox& out) {
   // A client that comes back with the same patience needs to come that much before the earliest token.
   const Millis earliest = sane(verdict.earliest_in);
   const Millis after = std::max(earliest - std::max(sane(entry->submit.ttft_in), Millis(0)), Millis(1));
-  const std::string why = "first token possible in " + std::to_string(earliest.count()) +
-                          " ms, asked for in " + std::to_string(entry->submit.ttft_in.count()) +
-                          " ms from submission; retry later or allow more time";
+  const Millis left = std::max(std::chrono::floor<Millis>(entry->due_at - now), Millis(0));
+  const std::string why = "first token possible in " + std::to_string(earliest.count()) + " ms, due in " +
+                          std::to_string(left.count()) + " ms, " + std::to_string(entry->submit.ttft_in.count()) +
+                          " ms after submission; retry later or allow more time";
   too_late(*entry, {make_error(ErrorCode::cannot_be_on_time, why), earliest > Millis(0) ? after : Millis(0)},
            now, out);
   conclude(now, out);
