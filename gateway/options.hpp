@@ -51,6 +51,7 @@ struct GatewayTimes {
   Millis write{30'000};              ///< A client that takes nothing for this long is gone.
   Millis idle{75'000};               ///< A connection kept alive without a request.
   Millis accept_within{10'000};      ///< For a queue's answer to a submission.
+  Millis quote_within{2'000};        ///< For the scheduler's answer to a question.
   Millis queue_back_within{60'000};  ///< For a lost queue's return while a request holds.
   Millis call_max{3'600'000};        ///< The longest life of a call.
 };

@@ -184,6 +184,12 @@ void QueueCore::run(Entry& entry, const Dispatch& dispatch, Instant now, Outbox&
   out.send(submit.tokens_to, Started{submit.request, submit.attempt, entry.worker, entry.queued});
 }
 
+void QueueCore::on(const Quoted& quoted, Instant, Outbox& out) {
+  const auto found = entries_.find(quoted.request);
+  if (found == entries_.end() || found->second.submit.attempt != quoted.attempt) return;
+  out.send(found->second.submit.tokens_to, quoted);
+}
+
 void QueueCore::on(const RunEnded& end, Instant now, Outbox& out) {
   const auto found = entries_.find(end.request);
   if (found == entries_.end()) return;

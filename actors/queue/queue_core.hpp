@@ -15,6 +15,7 @@
 #include "messages/vocabulary/outbox.hpp"
 #include "messages/vocabulary/request.hpp"
 #include "messages/vocabulary/residency.hpp"
+#include "messages/vocabulary/telemetry.hpp"
 
 namespace sangam {
 
@@ -29,6 +30,8 @@ class QueueCore {
   void on(const Cancel& cancel, Instant now, Outbox& out);
   void on(const Dispatch& dispatch, Instant now, Outbox& out);
   void on(const CannotBeOnTime& verdict, Instant now, Outbox& out);
+  /// To the gateway, unless the quote is of another attempt.
+  void on(const Quoted& quoted, Instant now, Outbox& out);
   void on(const Unservable& verdict, Instant now, Outbox& out);
   void on(const RunEnded& end, Instant now, Outbox& out);
   void on(const RunMoved& moved, Instant now, Outbox& out);

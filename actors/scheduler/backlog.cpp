@@ -19,9 +19,11 @@ void Backlog::add(WaitingJob job) {
   if (kept.prefill.has_deadline()) {
     lane.by_deadline.insert(key(kept.prefill.deadline, kept));
     lane.by_latest_start.insert(key(kept.latest_start(), kept));
+    lane.hurried_work.insert(work_key(kept), kept.prefill.tokens);
   } else {
     if (lane.by_rank.empty()) start_share(lane);
     lane.by_rank.insert(key(kept.rank, kept));
+    lane.unhurried_work.insert(work_key(kept), kept.prefill.tokens);
   }
 }
 
@@ -42,8 +44,10 @@ void Backlog::remove(RequestId request) {
   if (job.prefill.has_deadline()) {
     lane.by_deadline.erase(key(job.prefill.deadline, job));
     lane.by_latest_start.erase(key(job.latest_start(), job));
+    lane.hurried_work.erase(work_key(job));
   } else {
     lane.by_rank.erase(key(job.rank, job));
+    lane.unhurried_work.erase(work_key(job));
   }
   jobs_.erase(place);
 }
@@ -56,6 +60,8 @@ void Backlog::remove_all(ModelIndex model) {
   lane.by_deadline.clear();
   lane.by_latest_start.clear();
   lane.by_rank.clear();
+  lane.hurried_work.clear();
+  lane.unhurried_work.clear();
 }
 
 void Backlog::remeasure(RequestId request, Micros length) {
@@ -81,6 +87,14 @@ std::vector<ModelIndex> Backlog::waiting_models() const {
 
 std::size_t Backlog::size(ModelIndex model) const {
   return lanes_[model].by_deadline.size() + lanes_[model].by_rank.size();
+}
+
+PrefillWork Backlog::work_due_by(ModelIndex model, Instant deadline) const {
+  return lanes_[model].hurried_work.before({unsigned_order(deadline), arrivals_});
+}
+
+PrefillWork Backlog::work_up_to_rank(ModelIndex model, std::uint64_t rank) const {
+  return lanes_[model].unhurried_work.before({rank, arrivals_});
 }
 
 const WaitingJob* Backlog::most_urgent(ModelIndex model) const {

@@ -1,6 +1,7 @@
 // The requests that wait for a worker, in the orders in which the scheduler asks for them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <tuple>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "actors/scheduler/plan.hpp"
+#include "actors/scheduler/work_order.hpp"
 #include "messages/vocabulary/request.hpp"
 
 namespace sangam {
@@ -23,6 +25,11 @@ struct WaitingJob {
   /// After this, not even the fastest instance can make it. Only with a deadline.
   [[nodiscard]] Instant latest_start() const { return prefill.deadline - length; }
 };
+
+/// Whoever allows more than a year gets a year: the sum with the clock must not overflow.
+[[nodiscard]] inline Instant deadline_in(Millis ttft, Instant now) {
+  return now + std::clamp(ttft, Millis(0), Millis(std::chrono::hours(24 * 365)));
+}
 
 /// Every change costs O(log n). Bounded by the admission limits of the queues that fill it.
 class Backlog {
@@ -51,6 +58,13 @@ class Backlog {
   /// The job whose latest start comes first; null where no job of the model has a deadline.
   [[nodiscard]] const WaitingJob* most_urgent(ModelIndex model) const;
 
+  /// What waits for the model with a deadline up to this one, O(log n); with any; without.
+  [[nodiscard]] PrefillWork work_due_by(ModelIndex model, Instant deadline) const;
+  [[nodiscard]] PrefillWork hurried_work(ModelIndex model) const { return lanes_[model].hurried_work.all(); }
+  [[nodiscard]] PrefillWork unhurried_work(ModelIndex model) const { return lanes_[model].unhurried_work.all(); }
+  /// What waits without a deadline and with a rank up to this one, O(log n).
+  [[nodiscard]] PrefillWork work_up_to_rank(ModelIndex model, std::uint64_t rank) const;
+
   /// Jobs with a deadline of the given models, earliest first, at most `jobs_max`. When there are more, each
   /// model gives its earliest, and those with few jobs give all: no model is hidden behind another's crowd.
   [[nodiscard]] std::vector<const WaitingJob*> hurried(const std::vector<ModelIndex>& models,
@@ -68,14 +82,20 @@ class Backlog {
     std::set<Key> by_deadline;
     std::set<Key> by_latest_start;  // The same jobs.
     std::set<Key> by_rank;          // Those without a deadline.
+    WorkOrder hurried_work;         // As by_deadline.
+    WorkOrder unhurried_work;       // As by_rank.
     std::uint64_t turns = 0;
     Micros served{0};
   };
 
   static Key key(std::uint64_t order, const WaitingJob& job) { return {order, job.prefill.arrival, &job}; }
+  static Key key(Instant order, const WaitingJob& job) { return key(unsigned_order(order), job); }
   /// The sign bit is turned, so that instants before the clock's origin come first also as unsigned numbers.
-  static Key key(Instant order, const WaitingJob& job) {
-    return key(std::uint64_t(order.time_since_epoch().count()) ^ (std::uint64_t{1} << 63), job);
+  static std::uint64_t unsigned_order(Instant at) {
+    return std::uint64_t(at.time_since_epoch().count()) ^ (std::uint64_t{1} << 63);
+  }
+  static WorkOrder::Key work_key(const WaitingJob& job) {
+    return {job.prefill.has_deadline() ? unsigned_order(job.prefill.deadline) : job.rank, job.prefill.arrival};
   }
 
   void start_share(Lane& lane);

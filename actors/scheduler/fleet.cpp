@@ -246,6 +246,11 @@ bool Fleet::is_held(ModelIndex model) const {
   return std::any_of(holders.begin(), holders.end(), [&](const Worker* worker) { return worker->holds(model); });
 }
 
+std::size_t Fleet::takers_of_prompts(ModelIndex model) const {
+  const auto holders = holders_of(model);
+  return std::size_t(std::count_if(holders.begin(), holders.end(), [&](const Worker* w) { return w->holds(model); }));
+}
+
 Instant Fleet::first_free(ModelIndex model, Instant now) const {
   Instant first = Instant::max();
   for (const Worker* worker : holders_of(model)) {

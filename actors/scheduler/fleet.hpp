@@ -90,6 +90,8 @@ class Fleet {
 
   [[nodiscard]] bool is_held(ModelIndex model) const;
   [[nodiscard]] bool has(const ActorName& worker, ModelIndex model) const;
+  /// How many workers take prompts of the model.
+  [[nodiscard]] std::size_t takers_of_prompts(ModelIndex model) const;
   /// When the first instance of the model is free; max where there is none.
   [[nodiscard]] Instant first_free(ModelIndex model, Instant now) const;
   /// When the first token could be there, if the job were the next one; max where there is no instance.

@@ -9,18 +9,18 @@
 namespace sangam {
 namespace {
 
-/// Whoever allows more time gets this: the sum with the clock must not overflow.
-constexpr Millis kDeadlineMax = std::chrono::hours(24 * 365);
 constexpr Timer kWants{2};
 constexpr Millis kWantsEvery{1'000};
 const ActorName kLifecycle("lifecycle");
 
 }  // namespace
 
-SchedulerCore::SchedulerCore(SchedulerOptions options) : options_(options), fleet_(options.fleet) {
+SchedulerCore::SchedulerCore(SchedulerOptions options)
+    : options_(options), fleet_(options.fleet), quotes_(options.quotes) {
   SANGAM_ASSERT(options.policy != nullptr);
   SANGAM_ASSERT(options.floor_share >= 0.0 && options.floor_share < 1.0, options.floor_share);
   SANGAM_ASSERT(options.plan_jobs_max > 0);
+  SANGAM_ASSERT(options.quotes.coverage > 0.0 && options.quotes.coverage < 1.0, options.quotes.coverage);
 }
 
 ModelIndex SchedulerCore::index_of(const ModelId& model) {
@@ -85,9 +85,10 @@ void SchedulerCore::on(const Enqueued& enqueued, Instant now, Outbox& out) {
   job.prefill.tokens = std::max(enqueued.prefill_tokens, Tokens(0));
   job.prefill.model = index_of(enqueued.model);
   if (enqueued.service_class == ServiceClass::deadline) {
-    job.prefill.deadline = now + std::clamp(enqueued.ttft_in, Millis(0), kDeadlineMax);
+    job.prefill.deadline = deadline_in(enqueued.ttft_in, now);
   }
   job.length = fleet_.shortest(job.prefill);
+  quote(job, now, out);
   backlog_.add(job);
   note_want(job.prefill.model, now, out);
   reconsider(now, out);
@@ -127,6 +128,8 @@ void SchedulerCore::on(const InstanceGone& gone, Instant now, Outbox& out) {
 }
 
 void SchedulerCore::on(const PrefillFinished& finished, Instant now, Outbox& out) {
+  const auto run = fleet_.run_of(finished.request);
+  if (run && run->attempt == finished.attempt) quotes_.first_token(finished.request, now);
   fleet_.prefill_finished(finished, index_of(finished.model), now);
   reconsider(now, out);
 }

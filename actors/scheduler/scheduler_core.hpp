@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "actors/scheduler/backlog.hpp"
+#include "actors/scheduler/first_token.hpp"
 #include "actors/scheduler/fleet.hpp"
 #include "actors/scheduler/policies.hpp"
+#include "actors/scheduler/quotes.hpp"
 #include "messages/vocabulary/outbox.hpp"
 
 namespace sangam {
@@ -26,6 +28,7 @@ struct SchedulerOptions {
   Micros plan_interval{2'000};
   std::size_t prompt_jobs_max = 32;
   std::uint64_t seed = 0;  ///< For policies that draw lots.
+  QuoteOptions quotes;
 };
 
 /// Owns the backlog of all models and what is known of the workers. Nothing of a plan is kept but what it
@@ -43,6 +46,9 @@ class SchedulerCore {
   void on(const PrefillFinished& finished, Instant now, Outbox& out);
   void on(const RunEnded& ended, Instant now, Outbox& out);
   void on(const RunMoved& moved, Instant now, Outbox& out);
+  void on(const AskQuote& ask, Instant now, Outbox& out);
+  /// A model whose queue is there is known, also while nobody holds it and nothing waits.
+  void on(const ActorFound& found, Instant now, Outbox& out);
   void on(const ActorLost& lost, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 
@@ -69,6 +75,12 @@ class SchedulerCore {
   void note_want(ModelIndex model, Instant now, Outbox& out);
   void repeat_wants(Instant now, Outbox& out);
 
+  /// Tells the queue when to expect the first token of a request that is about to wait, unless that is not known or
+  /// it will not wait but be refused.
+  void quote(const WaitingJob& job, Instant now, Outbox& out);
+  /// Both into `quoted`: the interval, and whether it would be refused.
+  void predict(const PlaceInLine& place, std::optional<Micros> predicted, Instant now, Quoted& quoted) const;
+
   /// Decides now, or a little later when the backlog is long and the last plan is fresh.
   void reconsider(Instant now, Outbox& out);
   void decide(Instant now, Outbox& out);
@@ -89,6 +101,7 @@ class SchedulerCore {
   SchedulerOptions options_;
   Fleet fleet_;
   Backlog backlog_;
+  Quotes quotes_;
   std::vector<Model> models_;  // By ModelIndex.
   std::map<ModelId, ModelIndex> model_indices_;
   std::map<ActorName, ModelIndex> queues_;

@@ -1,6 +1,7 @@
 // One call of a client, ready to run, and what happens to it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,11 @@ struct ClientCall {
   TraceContext trace{};
 
   [[nodiscard]] std::size_t choices() const { return prompts.size() * std::size_t(n); }
+  [[nodiscard]] Tokens longest_prompt() const {
+    std::size_t longest = 0;
+    for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+    return Tokens(std::int64_t(longest));
+  }
 };
 
 /// A token as text: its exact bytes, which may be part of a code point.
@@ -55,6 +61,12 @@ struct TokenUsage {
 
 /// Every choice is owned by the queue: the answer can begin.
 struct CallAdmitted {};
+/// The mesh has said of every choice when to expect its first token: the widest bounds of all, since the call came. At
+/// most once, and only before the first token.
+struct CallQuoted {
+  Millis earliest{0};
+  Millis latest{0};
+};
 /// Text of one choice, in order. With logprobs, `pieces` are the tokens whose text begins in it.
 struct TextDelta {
   std::size_t choice = 0;
@@ -77,7 +89,7 @@ struct CallFailed {
 
 struct CallEvent {
   CallId call{};
-  std::variant<CallAdmitted, TextDelta, ChoiceEnded, CallEnded, CallFailed> what;
+  std::variant<CallAdmitted, CallQuoted, TextDelta, ChoiceEnded, CallEnded, CallFailed> what;
 };
 
 /// What the metrics learn, one kind of fact each.
@@ -104,6 +116,13 @@ struct ChoiceMeasured {
   Micros decode{0};
   Attempt attempts = 1;
 };
-using Measurement = std::variant<FirstTokenSeen, NextTokensSeen, ChoiceMeasured>;
+/// A first token that had been quoted.
+enum class QuoteOutcome : std::uint8_t { early, inside, late };
+struct QuoteMeasured {
+  ModelId model;
+  QuoteOutcome outcome = QuoteOutcome::inside;
+  Micros width{0};
+};
+using Measurement = std::variant<FirstTokenSeen, NextTokensSeen, ChoiceMeasured, QuoteMeasured>;
 
 }  // namespace sangam

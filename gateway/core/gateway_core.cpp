@@ -29,7 +29,8 @@ GatewayCore::GatewayCore(const GatewayOptions& options)
       times_(options.times),
       next_request_((std::uint64_t(options.incarnation) << 32) + 1),
       rates_(options.keys),
-      commands_(options.name, options.incarnation) {}
+      commands_(options.name, options.incarnation),
+      quotes_(options.name, options.times.quote_within) {}
 
 CallId GatewayCore::open(ClientCall call, Instant now, Outbox& out) {
   const CallId id{next_call_++};
@@ -51,12 +52,14 @@ CallId GatewayCore::open(ClientCall call, Instant now, Outbox& out) {
   return id;
 }
 
+std::optional<ApiError> GatewayCore::absence(const ModelId& model) const {
+  if (fleet_.present(queue_of(model))) return std::nullopt;
+  return lost("The model '" + model.text() + "' is known, but its queue is away at the moment; try again.");
+}
+
 /// Why a call cannot even be submitted.
 std::optional<ApiError> GatewayCore::objection(const ClientCall& call, Instant now) {
-  if (!fleet_.present(queue_of(call.model))) {
-    return lost("The model '" + call.model.text() +
-                "' is known, but its queue is away at the moment; try again.");
-  }
+  if (auto error = absence(call.model)) return error;
   if (std::int64_t(calls_.size()) >= limits_.calls_max) {
     return ApiError{ErrorCode::exhausted,
                     "This gateway serves " + number(limits_.calls_max) +
@@ -240,6 +243,7 @@ void GatewayCore::time_step(Place at, std::size_t fresh, Instant now) {
     choice.first_at = choice.last_at = now;
     measurements_.push_back(
         FirstTokenSeen{at.live->call.model, prompt_of(*at.live, choice), now - at.live->opened});
+    measure_quote(*at.live, choice);
     later -= 1;
   }
   if (later > 0) measurements_.push_back(NextTokensSeen{at.live->call.model, later, now - choice.last_at});

@@ -14,6 +14,7 @@
 #include "gateway/core/client_call.hpp"
 #include "gateway/core/command_desk.hpp"
 #include "gateway/core/fleet.hpp"
+#include "gateway/core/quote_desk.hpp"
 #include "gateway/core/rate_limits.hpp"
 #include "gateway/options.hpp"
 #include "messages/vocabulary/outbox.hpp"
@@ -28,6 +29,8 @@ class GatewayCore {
 
   /// Begins a call. What becomes of it, refusal included, is told by events under the id.
   CallId open(ClientCall call, Instant now, Outbox& out);
+  /// When would the first token of such a call come (of its longest prompt)? Answered once by `quotes()` under the id.
+  RequestId ask(const ClientCall& call, Instant now, Outbox& out);
   /// The client has left: nothing more is told, and the mesh is told to stop. Unknown ids are no error.
   void close(CallId call, Instant now, Outbox& out);
   /// Ends every call with `error`; for a shell that stops.
@@ -47,6 +50,7 @@ class GatewayCore {
   void on(const WorkerMemory& memory, Instant, Outbox&) { fleet_.memory(memory); }
   void on(const CommandEnded& ended, Instant, Outbox&) { commands_.ended(ended); }
   void on(const QueueStatus& status, Instant, Outbox&) { fleet_.status(status); }
+  void on(const Quoted& quoted, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 
   /// In the order in which they happened; the caller takes them after each call into the core.
@@ -55,6 +59,7 @@ class GatewayCore {
 
   [[nodiscard]] const MeshView& fleet() const { return fleet_; }
   [[nodiscard]] CommandDesk& commands() { return commands_; }
+  [[nodiscard]] QuoteDesk& quotes() { return quotes_; }
   [[nodiscard]] std::size_t calls() const { return calls_.size(); }
   [[nodiscard]] RateState rate_state(const TenantId& tenant, Instant now) const {
     return rates_.state_of(tenant, now);
@@ -63,6 +68,11 @@ class GatewayCore {
   [[nodiscard]] TraceContext trace_of(RequestId request) const;
 
  private:
+  /// In which the first token is to be expected.
+  struct Window {
+    Instant earliest{};
+    Instant latest{};
+  };
   struct Choice {
     RequestId request{};
     Attempt attempt = 0;
@@ -73,6 +83,7 @@ class GatewayCore {
     ChoiceText text;
     Tokens cached{0};
     Instant accepted_at{}, started_at{}, first_at{}, last_at{};
+    std::optional<Window> quote = {};  ///< The first one.
     bool started = false;  ///< In any attempt.
     bool begun = false;    ///< A token has come.
   };
@@ -94,6 +105,8 @@ class GatewayCore {
 
   void submit(LiveCall& live, Choice& choice, Instant now, Outbox& out);
   void submit_again(LiveCall& live, Choice& choice, const std::string& why, Instant now, Outbox& out);
+  /// Where the model's queue is not there.
+  [[nodiscard]] std::optional<ApiError> absence(const ModelId& model) const;
   [[nodiscard]] std::optional<ApiError> objection(const ClientCall& call, Instant now);
   void read_tokens(Place at, const TokensProduced& produced, Instant now, Outbox& out);
   bool take_token(Place at, const TokensProduced& produced, std::size_t index, TextDelta& delta);
@@ -105,6 +118,7 @@ class GatewayCore {
   void worker_gave_up(Place at, const TokensProduced& produced, Instant now, Outbox& out);
   void time_step(Place at, std::size_t fresh, Instant now);
   void measure(const LiveCall& live, const Choice& choice, std::string finish, Instant now);
+  void measure_quote(const LiveCall& live, const Choice& choice);
   [[nodiscard]] static Tokens prompt_of(const LiveCall& live, const Choice& choice);
   [[nodiscard]] TokenUsage usage_of(const LiveCall& live) const;
 
@@ -131,6 +145,7 @@ class GatewayCore {
   MeshView fleet_;
   RateLimits rates_;
   CommandDesk commands_;
+  QuoteDesk quotes_;
   std::vector<CallEvent> events_;
   std::vector<Measurement> measurements_;
 };

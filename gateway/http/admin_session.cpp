@@ -30,20 +30,22 @@ HttpReply reply_of(const CommandEnded& ended) {
 net::awaitable<bool> HttpSession::administer(Exchange& exchange) {
   auto command = house_.desk.command(exchange.request, exchange.match);
   if (!command) co_return co_await send(exchange, error_reply(command.error()));
-  std::optional<CommandEnded> ended;
+  HttpReply reply;
+  bool ended = false;
   // The waiter is told on this thread, and forgotten when the client has left.
-  const std::uint64_t id = house_.actor.command(std::move(*command), [this, &ended](const CommandEnded& told) {
-    ended = told;
+  const std::uint64_t id = house_.actor.command(std::move(*command), [&](const CommandEnded& told) {
+    reply = reply_of(told);
+    ended = true;
     signal_.cancel();
   });
   const bool answered = co_await ended_or_left(ended);
   house_.actor.forget_command(id);
-  if (answered) co_return co_await send(exchange, reply_of(*ended));
+  if (answered) co_return co_await send(exchange, std::move(reply));
   measure(exchange);
   co_return false;
 }
 
-net::awaitable<bool> HttpSession::ended_or_left(const std::optional<CommandEnded>& ended) {
+net::awaitable<bool> HttpSession::ended_or_left(const bool& ended) {
   constexpr Millis kLook{1'000};
   while (!ended) {
     co_await changed_within(kLook);

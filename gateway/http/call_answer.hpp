@@ -24,6 +24,8 @@ class CallAnswer {
 
   [[nodiscard]] bool admitted() const { return admitted_; }
   [[nodiscard]] bool over() const { return over_; }
+  /// When the first token was to be expected, if the mesh has said so.
+  [[nodiscard]] const std::optional<CallQuoted>& quote() const { return quote_; }
   /// Why the call failed. After the headers of a stream it is also in the stream.
   [[nodiscard]] const std::optional<ApiError>& failure() const { return failure_; }
   /// Server-sent events that are ready; empties them.
@@ -33,6 +35,7 @@ class CallAnswer {
 
  private:
   void on(const CallAdmitted&);
+  void on(const CallQuoted& quoted) { quote_ = quoted; }
   void on(const TextDelta& delta);
   void on(const ChoiceEnded& ended);
   void on(const CallEnded& ended);
@@ -49,6 +52,7 @@ class CallAnswer {
   TokenUsage usage_;
   bool admitted_ = false;
   bool over_ = false;
+  std::optional<CallQuoted> quote_;
   std::optional<ApiError> failure_;
 };
 

@@ -68,6 +68,13 @@ class CallGuard {
   CallId call_;
 };
 
+/// Never waited for: a head that goes out before the quote has come is without it.
+void add_quote(HttpHeaders& headers, const CallAnswer& answer) {
+  if (!answer.quote()) return;
+  headers.emplace_back("x-sangam-ttft-earliest-ms", std::to_string(answer.quote()->earliest.count()));
+  headers.emplace_back("x-sangam-ttft-latest-ms", std::to_string(answer.quote()->latest.count()));
+}
+
 std::string chunked(std::string_view piece) {
   char size[20];
   std::snprintf(size, sizeof size, "%zx\r\n", piece.size());
@@ -102,13 +109,18 @@ net::awaitable<bool> HttpSession::tokenize(Exchange& exchange) {
   co_return co_await send(exchange, std::move(reply));
 }
 
-net::awaitable<bool> HttpSession::generate(Exchange& exchange, TextEndpoint endpoint) {
-  using namespace net::experimental::awaitable_operators;
+net::awaitable<ApiResult<PreparedCall>> HttpSession::prepare(const Exchange& exchange, TextEndpoint endpoint) {
   const CallTicket ticket = house_.desk.ticket(exchange.request, exchange.id, house_.random());
   ApiResult<PreparedCall> prepared = unprepared();
   std::function<void()> work = [&] { prepared = house_.desk.prepare(exchange.request, endpoint, ticket); };
   const bool read = co_await read_body(exchange, std::move(work));
   if (!read) prepared = too_many(house_.options.limits.preparations_max);
+  co_return prepared;
+}
+
+net::awaitable<bool> HttpSession::generate(Exchange& exchange, TextEndpoint endpoint) {
+  using namespace net::experimental::awaitable_operators;
+  ApiResult<PreparedCall> prepared = co_await prepare(exchange, endpoint);
   if (!prepared) co_return co_await send(exchange, error_reply(prepared.error()));
   const bool stream = prepared->stream;
   const std::size_t choices = prepared->call.choices();
@@ -150,6 +162,7 @@ net::awaitable<bool> HttpSession::deliver(Exchange& exchange, CallAnswer& answer
   }
   if (stream) co_return co_await deliver_stream(exchange, answer);
   HttpReply reply;
+  add_quote(reply.headers, answer);
   reply.body = answer.whole();
   co_return co_await send(exchange, std::move(reply));
 }
@@ -160,6 +173,7 @@ net::awaitable<bool> HttpSession::deliver_stream(Exchange& exchange, CallAnswer&
   HttpReply head{.content_type = "text/event-stream; charset=utf-8",
                  .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}},
                  .body = {}};
+  add_quote(head.headers, answer);
   house_.desk.add_common(head.headers, exchange.request, exchange.id, GatewayActor::now() - exchange.began);
   bool alive = co_await write(head_text(head, framing, keep));
   bool over = false;

@@ -253,7 +253,8 @@ void FrontDesk::add_common(HttpHeaders& headers, const HttpRequest& request, con
   if (!options_.cors_origin.empty()) {
     headers.emplace_back("access-control-allow-origin", options_.cors_origin);
     headers.emplace_back("access-control-expose-headers",
-                         "x-request-id, retry-after, retry-after-ms, x-should-retry");
+                         "x-request-id, retry-after, retry-after-ms, x-should-retry, "
+                         "x-sangam-ttft-earliest-ms, x-sangam-ttft-latest-ms");
   }
   if (const auto tenant = tenant_of(request)) {
     const RateState rates = actor_.core().rate_state(*tenant, GatewayActor::now());

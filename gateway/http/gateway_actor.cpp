@@ -73,6 +73,27 @@ void GatewayActor::tell_operators() {
   }
 }
 
+RequestId GatewayActor::ask(const ClientCall& call, std::function<void(const ApiResult<Quoted>&)> done) {
+  RequestId question{};
+  step([&](Instant now, Outbox& out) {
+    question = core_.ask(call, now, out);
+    questions_[question] = std::move(done);
+  });
+  return question;
+}
+
+void GatewayActor::forget_question(RequestId question) {
+  questions_.erase(question);
+  core_.quotes().close(question);
+}
+
+void GatewayActor::tell_askers() {
+  for (const QuoteEnded& ended : core_.quotes().take_ended()) {
+    const auto found = questions_.extract(ended.question);
+    if (found) found.mapped()(ended.answer);
+  }
+}
+
 template <class Deed>
 void GatewayActor::step(Deed deed) {
   deed(now(), outbox_);
@@ -105,6 +126,7 @@ void GatewayActor::carry_out(std::uint64_t correlation) {
   for (const Measurement& measurement : core_.take_measurements()) metrics_.count(measurement);
   tell_answers();
   tell_operators();
+  tell_askers();
 }
 
 void GatewayActor::tell_answers() {

@@ -33,6 +33,10 @@ class GatewayActor {
   std::uint64_t command(Command command, std::function<void(const CommandEnded&)> done);
   void forget_command(std::uint64_t command);
 
+  /// `done` is called once, perhaps before this returns, unless it is forgotten before.
+  RequestId ask(const ClientCall& call, std::function<void(const ApiResult<Quoted>&)> done);
+  void forget_question(RequestId question);
+
   [[nodiscard]] const GatewayCore& core() const { return core_; }
   [[nodiscard]] static Instant now();
 
@@ -43,6 +47,7 @@ class GatewayActor {
   void carry_out(std::uint64_t correlation);
   void tell_answers();
   void tell_operators();
+  void tell_askers();
   void set_alarm();
 
   const GatewayOptions& options_;
@@ -55,6 +60,7 @@ class GatewayActor {
   Outbox outbox_;
   std::map<CallId, CallAnswer*> answers_;
   std::map<std::uint64_t, std::function<void(const CommandEnded&)>> commands_;
+  std::map<RequestId, std::function<void(const ApiResult<Quoted>&)>> questions_;
 };
 
 }  // namespace sangam

@@ -158,6 +158,7 @@ net::awaitable<bool> HttpSession::answer(Exchange& exchange) {
   const Route route = exchange.match.route;
   if (route == Route::chat) co_return co_await generate(exchange, TextEndpoint::chat);
   if (route == Route::completions) co_return co_await generate(exchange, TextEndpoint::completions);
+  if (route == Route::quote) co_return co_await quote(exchange);
   if (route == Route::tokenize || route == Route::detokenize) co_return co_await tokenize(exchange);
   if (route == Route::command) co_return co_await administer(exchange);
   co_return co_await send(exchange, house_.desk.answer(exchange.match));

@@ -64,8 +64,11 @@ class HttpSession {
   boost::asio::awaitable<bool> generate(Exchange& exchange, TextEndpoint endpoint);
   boost::asio::awaitable<bool> tokenize(Exchange& exchange);
   boost::asio::awaitable<bool> administer(Exchange& exchange);
-  boost::asio::awaitable<bool> ended_or_left(const std::optional<CommandEnded>& ended);
+  boost::asio::awaitable<bool> quote(Exchange& exchange);
+  /// False when the client has left before `ended` became true; whoever sets it cancels `signal_`.
+  boost::asio::awaitable<bool> ended_or_left(const bool& ended);
   [[nodiscard]] bool client_has_left();
+  boost::asio::awaitable<ApiResult<PreparedCall>> prepare(const Exchange& exchange, TextEndpoint endpoint);
   boost::asio::awaitable<bool> read_body(const Exchange& exchange, std::function<void()> work);
   boost::asio::awaitable<bool> deliver(Exchange& exchange, CallAnswer& answer, bool stream);
   boost::asio::awaitable<bool> deliver_stream(Exchange& exchange, CallAnswer& answer);

@@ -22,6 +22,7 @@ constexpr std::array kRows{
     Row{"/", Route::root, kRead, false},
     Row{"/v1/chat/completions", Route::chat, kWrite, false},
     Row{"/v1/completions", Route::completions, kWrite, false},
+    Row{"/v1/deadline/quote", Route::quote, kWrite, false},
     Row{"/v1/models", Route::models, kRead, false},
     Row{"/tokenize", Route::tokenize, kWrite, false},
     Row{"/detokenize", Route::detokenize, kWrite, false},

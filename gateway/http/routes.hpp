@@ -13,6 +13,7 @@ enum class Route {
   root,
   chat,
   completions,
+  quote,
   models,
   model,
   tokenize,

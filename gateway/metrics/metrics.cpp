@@ -62,12 +62,14 @@ struct ModelSeries {
   void count(const FirstTokenSeen& seen);
   void count(const NextTokensSeen& seen);
   void count(const ChoiceMeasured& measured);
+  void count(const QuoteMeasured& measured);
 
   Gauge &running, &waiting, &swapped, &kv_used, &kv_used_old, &instances;
   Counter &prompt_tokens, &generation_tokens, &preemptions, &rejections, &expirations, &resubmissions;
   Counter &prefix_queries, &prefix_hits, &prefix_queries_old, &prefix_hits_old;
   std::map<std::string, Counter*> success;  ///< By finished_reason.
-  Histogram &ttft, &inter_token, &inter_token_old, &per_output_token;
+  std::map<QuoteOutcome, Counter*> quotes;
+  Histogram &ttft, &quote_width, &inter_token, &inter_token_old, &per_output_token;
   Histogram &whole, &queued, &prefill, &decode, &inference;
   Histogram &prompt_size, &output_size, &output_max, &params_max, &params_n;
 };
@@ -92,6 +94,8 @@ ModelSeries::ModelSeries(ModelRegistrar r)
       prefix_hits_old(r.counter("vllm:gpu_prefix_cache_hits_total", "The older name of the hits.")),
       ttft(r.histogram("vllm:time_to_first_token_seconds", "Time to first token in seconds.",
                        buckets::ttft())),
+      quote_width(r.histogram("sangam_ttft_quote_width_seconds", "Latest minus earliest quoted first token.",
+                              buckets::ttft())),
       inter_token(r.histogram("vllm:inter_token_latency_seconds", "Time between tokens.", buckets::token())),
       inter_token_old(r.histogram("vllm:time_per_output_token_seconds", "The older name.", buckets::token())),
       per_output_token(r.histogram("vllm:request_time_per_output_token_seconds",
@@ -116,6 +120,12 @@ ModelSeries::ModelSeries(ModelRegistrar r)
     success[reason] =
         &r.counter("vllm:request_success_total", "Ended requests by reason.", {{"finished_reason", reason}});
   }
+  const std::map<QuoteOutcome, std::string> outcomes{
+      {QuoteOutcome::early, "early"}, {QuoteOutcome::inside, "inside"}, {QuoteOutcome::late, "late"}};
+  for (const auto& [outcome, name] : outcomes) {
+    quotes[outcome] = &r.counter("sangam_ttft_quotes_total", "First tokens with a quote, by where they came.",
+                                 {{"outcome", name}});
+  }
 }
 
 void ModelSeries::show(const ModelState& state) {
@@ -135,6 +145,11 @@ void ModelSeries::count(const FirstTokenSeen& seen) {
   ttft.Observe(seconds(seen.after));
   prompt_tokens.Increment(count_of(seen.prompt));
   generation_tokens.Increment();
+}
+
+void ModelSeries::count(const QuoteMeasured& measured) {
+  quotes.at(measured.outcome)->Increment();
+  quote_width.Observe(seconds(measured.width));
 }
 
 /// Tokens of one step share its time.

@@ -1423,7 +1423,7 @@ struct Quoted {
   # The first token comes within [earliest, latest] nine times in ten.
 
   latestMillis @3 :Int64;
-  # Counted from this sending.
+  # Counted from this sending, as the earliest. 0: too little has been seen for an interval.
 
   code @4 :ErrorCode;
   # Why it would be refused.

@@ -167,7 +167,7 @@ struct Quoted {
   RequestId request{};
   Attempt attempt = 0;
   Millis earliest{0};  ///< The first token comes within [earliest, latest] nine times in ten.
-  Millis latest{0};
+  Millis latest{0};    ///< 0: too little has been seen for an interval.
   ErrorCode code = ErrorCode::none;  ///< Why it would be refused.
   Millis feasible_in{0};  ///< With a code: when one could start that is on time; 0: unknown.
 };

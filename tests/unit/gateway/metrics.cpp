@@ -54,7 +54,7 @@ TEST_CASE("every name that dashboards read is there from the start, for every mo
           "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "vllm:prompt_tokens_total",
           "vllm:generation_tokens_total", "vllm:num_preemptions_total", "vllm:prefix_cache_queries_total",
           "vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_queries_total",
-          "vllm:gpu_prefix_cache_hits_total"}) {
+          "vllm:gpu_prefix_cache_hits_total", "sangam_ttft_quote_width_seconds_count"}) {
       CAPTURE(name);
       REQUIRE(samples.contains(series(name, model)));
       CHECK(samples.at(series(name, model)) == 0.0);

@@ -19,6 +19,8 @@ class ScriptedMesh final : public PostOffice {
  public:
   /// Called with each Submit, on the gateway's thread; may answer at once.
   std::function<void(const Submit&)> on_submit = [](const Submit&) {};
+  /// The same with each AskQuote.
+  std::function<void(const AskQuote&)> on_ask = [](const AskQuote&) {};
 
   void attach(const ActorName&, Incarnation, Mailbox mailbox) override {
     const std::lock_guard lock(mutex_);
@@ -30,6 +32,7 @@ class ScriptedMesh final : public PostOffice {
   }
   void send(Envelope envelope) override {
     if (const auto* submit = std::get_if<Submit>(&envelope.message)) on_submit(*submit);
+    if (const auto* ask = std::get_if<AskQuote>(&envelope.message)) on_ask(*ask);
     const std::lock_guard lock(mutex_);
     letters_.push_back(std::move(envelope));
     arrived_.notify_all();

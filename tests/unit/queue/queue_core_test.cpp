@@ -226,6 +226,27 @@ TEST_CASE(
   CHECK(desk.out.letters.empty());
 }
 
+TEST_CASE("a quote goes on to the gateway while the request waits or runs, and not for another attempt") {
+  Desk desk;
+  const auto quoted = [](Attempt attempt) {
+    return Quoted{RequestId(1), attempt, Millis(20), Millis(50), ErrorCode::none, Millis(0)};
+  };
+  desk.tell(0, quoted(1));
+  CHECK(desk.out.letters.empty());
+  desk.tell(0, submit(1));
+  desk.tell(1, quoted(1));
+  CHECK(desk.only<Quoted>(kGateway).earliest == Millis(20));
+  CHECK(desk.only<Quoted>(kGateway).latest == Millis(50));
+  desk.tell(1, quoted(2));
+  CHECK(desk.out.letters.empty());
+  desk.tell(2, dispatch(1));
+  desk.tell(2, quoted(1));
+  CHECK(desk.said<Quoted>(kGateway).size() == 1);
+  desk.tell(3, ended(1));
+  desk.tell(3, quoted(1));
+  CHECK(desk.out.letters.empty());
+}
+
 TEST_CASE("times off the wire at their extremes neither overflow nor hold up the queue") {
   Desk desk;
   desk.tell(0, with_deadline(1, Millis::max()));

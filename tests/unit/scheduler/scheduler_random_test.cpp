@@ -104,6 +104,16 @@ class World {
   /// The queue's side: every promise about dispatches is checked here.
   void receive(const Outbox::Letter& letter) {
     if (std::holds_alternative<Wanted>(letter.message)) return;
+    if (const auto* quoted = std::get_if<Quoted>(&letter.message)) {
+      const auto task = tasks_.find(quoted->request);
+      REQUIRE(task != tasks_.end());
+      REQUIRE(task->second.waiting);
+      REQUIRE(quoted->attempt == 1);
+      REQUIRE(quoted->earliest >= Millis(0));
+      REQUIRE(quoted->latest >= std::max(quoted->earliest, Millis(1)));
+      REQUIRE(letter.to == queue_of(task->second.model));
+      return;
+    }
     if (const auto* late = std::get_if<CannotBeOnTime>(&letter.message)) {
       const auto task = tasks_.find(late->request);
       REQUIRE(task != tasks_.end());
