@@ -190,6 +190,8 @@ struct Envelope {
     handOver @34 :HandOver;                # Worker -> worker: go on with this run.
     handOverEnded @35 :HandOverEnded;      # Worker -> worker: it is mine, or why not.
     runMoved @36 :RunMoved;                # Worker -> queue, scheduler: it is mine.
+    reserveKv @37 :ReserveKv;              # Worker -> worker: set pages aside, a prompt will be computed for you.
+    kvReserved @38 :KvReserved;            # Worker -> worker: they are, or why not.
   }
 }
 
@@ -604,7 +606,63 @@ struct KvPlace {
   # Of the worker's pool, in the order of positions.
 
   digest @8 :Text;
-  # Hex, of the bytes of all these pages in this order.
+  # Hex. Of the keys and values of all positions: of each page in turn, for each layer and head, the keys and then the
+  # values of its positions are hashed; the digest is the hash of these pages' hashes.
+}
+
+struct ReserveKv {
+  # Worker -> worker of the same host, when a prompt is let in and before anything of it is computed: set pages aside
+  # for it, and copy what becomes final while it does. Answered by KvReserved, but for `tokens` 0, which takes it back.
+  # What is set aside is free again when its time is up without progress. Loss: one of the two is reported lost to the
+  # other; HandOver needs no reservation.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  model @2 :Text;
+  # As in Run.
+
+  tokens @3 :Int64;
+  # Whose keys and values will come; 0: none any more.
+
+  from @4 :Text;
+  # Whose pool.
+
+  incarnation @5 :UInt64;
+  # Of `from`.
+
+  kv @6 :KvPlace;
+  # Of all these tokens; without a digest.
+
+  progressPage @7 :UInt32;
+  # The page of the pool of `from` in which it is said how much is final: one 64-bit word in the host's byte order. From
+  # its low end: 24 bits, tokens that are final in all layers; 24 bits, tokens of the chunk behind them; 16 bits, layers
+  # in which these are final, too. It is stored with release and read with acquire order.
+
+  progressOffset @8 :Int64;
+  # Where in that page, in bytes; a multiple of 64.
+}
+
+struct KvReserved {
+  # Worker -> worker, exactly one per ReserveKv that asks for pages. Loss: the worker is reported lost.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  worker @2 :Text;
+  # Who says so.
+
+  code @3 :ErrorCode;
+  # None: the pages are set aside. Otherwise nothing has happened there.
+
+  why @4 :Text;
+  # With a code.
 }
 
 struct HandOver {
@@ -648,7 +706,8 @@ struct HandOverEnded {
 
 struct RunMoved {
   # Worker that has taken a run over -> queue and scheduler, once, before all else that it says of the run. The queue
-  # tells the gateway (Started); one that has no such run answers with Cancel. Loss: the worker is reported lost.
+  # tells the gateway (Started), and passes it on to `from`, which has answered for the run until then; one that has no
+  # such run answers with Cancel. Loss: the worker is reported lost.
 
   request @0 :UInt64;
   # As in Run.
@@ -792,6 +851,9 @@ struct InstanceStatus {
 
   steps @9 :UInt64;
   # Steps of the engine.
+
+  selfDecodes @10 :UInt64;
+  # Runs that another worker should have gone on with, and none did.
 }
 
 struct QueueStatus {
@@ -916,6 +978,9 @@ struct InstanceState {
 
   why @11 :Text;
   # In words.
+
+  pinned @12 :Bool;
+  # By the last order that said so, until one has it leave.
 }
 
 struct Order {
@@ -951,6 +1016,9 @@ struct Order {
 
   idleAtLeastMillis @9 :Int64;
   # Fails when the model's last token is more recent.
+
+  pin @10 :Bool;
+  # To be remembered, for a lifecycle that comes anew. An order to leave ends it.
 }
 
 struct Phase {
@@ -1073,6 +1141,19 @@ struct CommandEnded {
   # Each order's end.
 }
 
+struct ModelKv {
+  # Keys and values that lie in a pool for one model, in bytes.
+
+  model @0 :Text;
+  # Whose.
+
+  kv @1 :Int64;
+  # Pages of its live requests.
+
+  cached @2 :Int64;
+  # Pages that would give way.
+}
+
 struct WorkerMemory {
   # Worker -> gateways and lifecycle: its memory in bytes, when that has changed, at most twice a second. Loss is
   # harmless.
@@ -1103,4 +1184,7 @@ struct WorkerMemory {
 
   hostMax @8 :Int64;
   # Their budget.
+
+  models @9 :List(ModelKv);
+  # The parts of `kv` and `cached`, of models that have any.
 }

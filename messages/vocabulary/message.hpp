@@ -18,7 +18,7 @@ using Message = std::variant<Submit, Accepted, Refused, Started, Interrupted, Ca
                              Dispatch, CannotBeOnTime, Run, TokensProduced, PrefillFinished, RunEnded,
                              InstanceReady, InstanceGone, InstanceStatus, QueueStatus, ActorFound, ActorLost, InstanceState,
                              Order, OrderEnded, Wanted, Unservable, Command, CommandEnded, WorkerMemory, HandOver,
-                             HandOverEnded, RunMoved>;
+                             HandOverEnded, RunMoved, ReserveKv, KvReserved>;
 
 /// W3C Trace Context: which trace and span this message belongs to; all zero where there is none.
 struct TraceContext {
