@@ -28,7 +28,7 @@ struct Bench {
       : engine(options, *pool) {
     for (const ModelId& model : models)
       REQUIRE(engine.load(model, load_folder(folder_of(model), segments, *ops).value().loaded));
-    REQUIRE(pool->pages().take_extent(pool->pages().free() - Pages{kv_pages}).has_value());
+    rest = pool->reserve_weights(pool->pages().free() - Pages{kv_pages}).value();
   }
 
   struct Told {
@@ -58,6 +58,7 @@ struct Bench {
   std::unique_ptr<Ops> ops = make_cpu_ops({.threads = 1}).value();
   std::unique_ptr<PagePool> pool = PagePool::create({Bytes{32 << 20}, Bytes{16384}}).value();
   SegmentStore segments{*pool};
+  Reservation rest;  ///< All that is to be had neither for these models nor for their KV.
   Engine engine;
 };
 
