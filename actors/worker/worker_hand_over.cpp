@@ -116,13 +116,19 @@ void WorkerCore::taker_lost(const ActorName& worker, Outbox& out) {
 
 void WorkerCore::on(const HandOver& offered, Instant, Outbox& out) {
   HandOverEnded answer{.request = offered.run.request, .attempt = offered.run.attempt, .worker = options_.name};
-  incoming_.erase(answer.request);  // It is this run's from now on, or nobody's.
+  const bool in_advance = incoming_.erase(answer.request) > 0;  // It is this run's from now on, or nobody's.
   if (const auto taken = take_over(offered, out); !taken) {
     answer.code = taken.error().code;
     answer.why = taken.error().context;
     runner_->drop_kv(answer.request);
     out.log(LogLevel::info, "worker.hand_over_refused",
             {{"request", number(answer.request)}, {"from", offered.from.text()}, {"why", answer.why}});
+  } else {
+    out.log(LogLevel::debug, "worker.took_over",
+            {{"request", number(answer.request)},
+             {"model", offered.run.model.text()},
+             {"from", offered.from.text()},
+             {"in_advance", in_advance ? "yes" : "no"}});
   }
   out.send(offered.from, std::move(answer));
 }
@@ -146,8 +152,6 @@ Result<void> WorkerCore::take_over(const HandOver& offered, Outbox& out) {
   live.prefill_told = true;
   enter(run.request, std::move(live));
   keeper_.run_began(run.model, out);
-  out.log(LogLevel::debug, "worker.took_over",
-          {{"request", number(run.request)}, {"model", run.model.text()}, {"from", offered.from.text()}});
   const RunMoved moved{run.request, run.attempt, run.model, offered.from, options_.name};
   out.send(queue_of(run.model), moved);
   out.send(kScheduler, moved);
