@@ -60,8 +60,12 @@ class CatalogRunner final : public Runner {
   Tokens kv_capacity(const ModelId& model) const override { return runner_->kv_capacity(model); }
   Result<void> add(const Run& run) override { return runner_->add(run); }
   Result<void> add_prefill(const Run& run) override { return runner_->add_prefill(run); }
+  std::vector<ReserveKv> take_begun() override { return runner_->take_begun(); }
   Result<KvPlace> kv_place(const Run& run) const override { return runner_->kv_place(run); }
   void let_go(RequestId request) override { runner_->let_go(request); }
+  Result<void> reserve_kv(const ReserveKv& wish) override { return runner_->reserve_kv(wish); }
+  KvPulled pull_kv() override { return runner_->pull_kv(); }
+  void drop_kv(RequestId request) override { runner_->drop_kv(request); }
   Result<void> take_over(const HandOver& offered) override { return runner_->take_over(offered); }
   void cancel(RequestId request) override { runner_->cancel(request); }
   bool has_work() const override { return runner_->has_work(); }

@@ -54,6 +54,7 @@ void LifecycleCore::on(const Command& command, Instant now, Outbox& out) {
   const std::uint64_t id = ++next_wish_;
   wishes_[id] = {command.answer_to, command.command, sites->size(), {}};
   for (const SiteKey& key : *sites) give(key, order_for(command, key, now), Purpose::command, id, out);
+  if (command.pin && raises(command.verb)) pin_where_it_is(command, now, out);
   if (sites->empty()) end_wish(id, out);
   reconsider(now, out);
 }
@@ -68,6 +69,17 @@ void LifecycleCore::note_pins(const Command& command) {
       pinned_.insert(key.first);
     }
   }
+}
+
+/// Nothing changes there but what the worker remembers, so nobody waits for it.
+void LifecycleCore::pin_where_it_is(const Command& command, Instant now, Outbox& out) {
+  std::vector<SiteKey> there;
+  for (const auto& [key, site] : sites_) {
+    const bool is_meant = names(command.models, key.first) && names(command.workers, key.second);
+    const bool is_there = site.state.residency == target_of(command.verb) && site.state.target == site.state.residency;
+    if (is_meant && is_there && !site.state.pinned) there.push_back(key);
+  }
+  for (const SiteKey& key : there) give(key, order_for(command, key, now), Purpose::command, 0, out);
 }
 
 /// The places where there is something to do.
@@ -125,6 +137,7 @@ Order LifecycleCore::order_for(const Command& command, const SiteKey& key, Insta
   order.target = target_of(command.verb);
   order.drain_for = command.drain_for;
   order.at_deadline = command.at_deadline;
+  order.pin = command.pin && raises(command.verb);
   if (order.target == Residency::active) order.may_evict = evictable(key.second, key.first, now);
   if (order.target == Residency::active)
     order.sources = command.sources.empty() ? active_elsewhere(key) : command.sources;

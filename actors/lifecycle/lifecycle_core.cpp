@@ -24,6 +24,7 @@ void LifecycleCore::on(const InstanceState& state, Instant now, Outbox& out) {
   const auto [entry, is_new] = sites_.try_emplace({state.model, state.worker});
   Site& site = entry->second;
   if (!is_new && state.incarnation < site.state.incarnation) return;
+  if (is_new && state.pinned) pinned_.insert(state.model);  // An operator's wish to the lifecycle before this one.
   const InstanceState former = std::exchange(site.state, state);
   const bool restarted = is_new || former.incarnation != state.incarnation;
   if (restarted || former.live > 0 || former.residency != state.residency) site.idle_since = now;

@@ -108,6 +108,7 @@ class LifecycleCore {
 
   // Commands (commands.cpp).
   void note_pins(const Command& command);
+  void pin_where_it_is(const Command& command, Instant now, Outbox& out);
   [[nodiscard]] Result<std::vector<SiteKey>> sites_of(const Command& command) const;
   [[nodiscard]] std::vector<SiteKey> sites_to_raise(const Command& command) const;
   [[nodiscard]] Order order_for(const Command& command, const SiteKey& key, Instant now) const;

@@ -1,4 +1,6 @@
 // What others hear about a worker's models and memory, and who they are.
+#include <algorithm>
+
 #include "actors/worker/model_keeper.hpp"
 
 namespace sangam {
@@ -12,8 +14,12 @@ bool is_gateway(const ActorName& actor) {
 }
 
 bool same(const WorkerMemory& a, const WorkerMemory& b) {
+  const auto same_kv = [](const ModelKv& x, const ModelKv& y) {
+    return x.model == y.model && x.kv == y.kv && x.cached == y.cached;
+  };
   return a.weights == b.weights && a.kv == b.kv && a.cached == b.cached && a.free == b.free &&
-         a.shared == b.shared && a.host == b.host;
+         a.shared == b.shared && a.host == b.host &&
+         std::equal(a.models.begin(), a.models.end(), b.models.begin(), b.models.end(), same_kv);
 }
 
 }  // namespace
@@ -73,6 +79,7 @@ void ModelKeeper::tell_state(const ModelId& model, const ActorName& to, Outbox& 
   state.residency = holding.residency;
   state.target = holding.job ? holding.job->target : holding.residency;
   state.live = runs_.live(model);
+  state.pinned = holding.pinned;
   state.weights = footprint.weights;
   state.missing = footprint.missing;
   state.own = footprint.own;

@@ -24,16 +24,23 @@ constexpr Bytes kPieceBesideOthers{8 << 20};
 constexpr Bytes kPieceAlone{256 << 20};
 constexpr double kProbeSeconds = 0.05;
 
+#ifdef SANGAM_POISON_PAGES
+const PagePoolRules kPoolRules{.poison = true};
+#else
+const PagePoolRules kPoolRules;
+#endif
+
 /// Prefills some tokens in pages that it takes and gives back. The first run warms caches and buffers. A model that
 /// is slow at few tokens is not made to wait for many: its first client waits behind this.
 double prefill_rate(Model& model, PagePool& pool, Tokens most) {
   const std::int64_t per_page = model.tokens_per_page(pool.arena().page_bytes);
-  std::vector<PageId> pages;
   std::int64_t count = std::min({most.count(), std::int64_t{128}, model.config().context});
-  while (std::int64_t(pages.size()) * per_page < count) {
-    const auto page = pool.pages().take_lowest();
-    if (!page) break;
-    pages.push_back(*page);
+  const Pages wanted((count + per_page - 1) / per_page);
+  const auto reserved = pool.reserve_kv(std::min(wanted, pool.pages().free()));
+  std::vector<PageId> pages;
+  for (const PageExtent& extent : reserved ? reserved->extents() : std::span<const PageExtent>()) {
+    for (std::int64_t page = 0; page < extent.count.count(); ++page)
+      pages.push_back(PageId(std::int64_t(extent.first) + page));
   }
   count = std::min(count, std::int64_t(pages.size()) * per_page);
   const std::vector<TokenId> tokens(std::size_t(count), TokenId{0});
@@ -46,7 +53,6 @@ double prefill_rate(Model& model, PagePool& pool, Tokens most) {
     model.forward({&slice, 1}, pool.arena(), {});
     rate = double(length) / std::max(std::chrono::duration<double>(Clock::now() - began).count(), 1e-9);
   }
-  for (const PageId page : pages) pool.pages().give_back({page, Pages{1}});
   return rate;
 }
 
@@ -72,7 +78,7 @@ class EngineRunner final : public Runner {
       : options_(options),
         ops_(std::move(ops)),
         kept_(std::move(kept)),
-        pool_(std::make_unique<PagePool>(kept_.take_device())),
+        pool_(std::make_unique<PagePool>(kept_.take_device(), kPoolRules)),
         segments_(*pool_),
         engine_(engine_options(options), *pool_),
         exchange_(options_, ops_->name(), *pool_, engine_),
@@ -118,13 +124,16 @@ class EngineRunner final : public Runner {
   WorkerMemory memory() const override {
     const PoolLedger ledger = pool_->ledger();
     const auto bytes = [&](Pages pages) { return Bytes(pages.count() * ledger.page.count()); };
-    const Pages cached = spare_.reclaimable();
     WorkerMemory memory;
     memory.pool = bytes(ledger.total);
     memory.weights = bytes(ledger.weights + ledger.reserved);
     memory.free = bytes(ledger.free);
-    memory.cached = bytes(cached);
-    memory.kv = memory.pool - memory.weights - memory.free - memory.cached;
+    for (const auto& [model, pages] : ledger.models) {
+      if (pages == ModelPages()) continue;
+      memory.models.push_back({model, bytes(pages.kv), bytes(pages.cached)});
+      memory.kv += bytes(pages.kv);
+      memory.cached += bytes(pages.cached);
+    }
     memory.shared = stock_.shared();
     memory.host = stock_.host().used();
     memory.host_max = stock_.host().max();
@@ -139,15 +148,20 @@ class EngineRunner final : public Runner {
   Tokens kv_capacity(const ModelId& model) const override { return engine_.kv_capacity(model); }
   Result<void> add(const Run& run) override { return engine_.add(run); }
   Result<void> add_prefill(const Run& run) override { return exchange_.add(run); }
+  std::vector<ReserveKv> take_begun() override { return exchange_.take_begun(); }
   Result<KvPlace> kv_place(const Run& run) const override { return exchange_.place(run); }
   void let_go(RequestId request) override {
-    (void)engine_.handed_over(request);
     exchange_.forget(request);
+    (void)engine_.handed_over(request);
   }
+  Result<void> reserve_kv(const ReserveKv& wish) override { return exchange_.reserve(wish); }
+  KvPulled pull_kv() override { return exchange_.pull(engine_.has_work() ? kPieceBesideOthers : kPieceAlone); }
+  void drop_kv(RequestId request) override { exchange_.drop(request); }
   Result<void> take_over(const HandOver& offered) override { return exchange_.take_over(offered); }
   void cancel(RequestId request) override {
-    engine_.cancel(request);
     exchange_.forget(request);
+    exchange_.drop(request);
+    engine_.cancel(request);
   }
   bool has_work() const override { return engine_.has_work(); }
 
@@ -222,7 +236,6 @@ class EngineRunner final : public Runner {
   SegmentStore segments_;
   Engine engine_;
   KvExchange exchange_;
-  Reclaimable& spare_ = engine_.spare_pages();
   ModelStock stock_;
   std::vector<std::string> notes_;
   std::vector<Phase> phases_;

@@ -2,6 +2,7 @@
 #include "actors/worker/model_keeper.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "messages/vocabulary/assert.hpp"
 
@@ -36,6 +37,8 @@ void ModelKeeper::on(const Order& order, Instant now, Outbox& out) {
   if (auto wrong = objection(order, now); !wrong) return answer(key, ended(order.model, wrong), out);
   epoch_ = order.epoch;
   Holding& holding = holdings_.at(order.model);
+  const bool pinned = order.pin || (holding.pinned && order.target >= holding.residency);
+  if (std::exchange(holding.pinned, pinned) != pinned) tell_state_to_all(order.model, out);
   if (holding.job && holding.job->target == order.target) {
     auto& joined = holding.job->operations;
     if (std::find(joined.begin(), joined.end(), key) == joined.end()) joined.push_back(key);

@@ -76,6 +76,7 @@ class ModelKeeper {
     std::optional<Job> job;
     std::optional<Instant> last_token;
     std::optional<Error> failure;  ///< Of the last attempt to raise it.
+    bool pinned = false;           ///< Remembered for the lifecycle.
   };
 
   [[nodiscard]] Result<void> objection(const Order& order, Instant now) const;

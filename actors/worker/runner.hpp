@@ -39,6 +39,12 @@ struct StepOutcome {
   Micros elapsed{0};  ///< Measured: the step's own duration.
 };
 
+/// What has been copied of prompts that other workers compute.
+struct KvPulled {
+  std::vector<RequestId> advanced;  ///< Of these something.
+  bool more = false;                ///< Is final, and waits to be copied.
+};
+
 /// A model's way to another residency: begun, advanced piece by piece, ended or abandoned. One at a time.
 struct Move {
   ModelId model;
@@ -83,10 +89,21 @@ class Runner {
   /// As `add`, but nothing comes after the first token, whose keys and values stay for others until `let_go` or
   /// `cancel`.
   virtual Result<void> add_prefill(const Run& run) = 0;
+  /// Prompts added so that have been let in since the last call, and that others can watch: all pages of such a prompt
+  /// are known, and nothing of it is computed before the next `step`. All but attempt, model, from and incarnation.
+  virtual std::vector<ReserveKv> take_begun() = 0;
   /// Where they lie, of `run` with its first token.
   [[nodiscard]] virtual Result<KvPlace> kv_place(const Run& run) const = 0;
   virtual void let_go(RequestId request) = 0;
-  /// As `add`, with keys and values that are copied from another worker's pool. On failure all is as before.
+  /// Sets pages aside for a run that is to be taken over, until that comes or they are dropped. The request must not
+  /// be live. On failure all is as before.
+  virtual Result<void> reserve_kv(const ReserveKv& wish) = 0;
+  /// Copies what has become final of those; some milliseconds' worth while there is other work.
+  virtual KvPulled pull_kv() = 0;
+  /// Nothing where nothing is set aside.
+  virtual void drop_kv(RequestId request) = 0;
+  /// As `add`, with keys and values that are copied from another worker's pool, as far as they are not here. On failure
+  /// nothing is set aside any more, and else all is as before.
   virtual Result<void> take_over(const HandOver& offered) = 0;
   /// Nothing more comes for this request.
   virtual void cancel(RequestId request) = 0;

@@ -30,6 +30,7 @@ void WorkerCore::start(Instant now, Outbox& out) {
 
 void WorkerCore::wake(Timer timer, Instant now, Outbox& out) {
   if (timer == ModelKeeper::kDrain) return keeper_.wake(now, out);
+  if (timer == kPull) return pull(now, out);
   tell_status(false, out);
   keeper_.tell_memory(out);
   out.set_timer(kStatus, now + options_.status_every);
@@ -53,11 +54,14 @@ void WorkerCore::on(const ActorLost& lost, Instant, Outbox& out) {
         return live.tokens_to == lost.actor || queue_of(live.model) == lost.actor;
       },
       out);
+  drop_incoming_where([&](const Incoming& incoming) { return incoming.from == lost.actor; });
+  reserver_lost(lost.actor, out);
   queue_lost(lost.actor, out);
   taker_lost(lost.actor, out);
 }
 
 void WorkerCore::on(const Cancel& cancel, Instant, Outbox& out) {
+  drop_incoming(cancel.request);
   const auto live = live_.find(cancel.request);
   if (live == live_.end()) return;
   out.send(live->second.tokens_to, last_word(cancel.request, FinishReason::cancelled, Error{ErrorCode::none, {}}));
@@ -65,7 +69,8 @@ void WorkerCore::on(const Cancel& cancel, Instant, Outbox& out) {
 }
 
 void WorkerCore::on(const Run& run, Instant, Outbox& out) {
-  if (!is_news(run)) return;
+  if (!is_news(run.request, run.attempt)) return;
+  drop_incoming(run.request);
   end_older(run, out);
   if (auto taken = take(run)) {
     keeper_.run_began(run.model, out);
@@ -75,33 +80,37 @@ void WorkerCore::on(const Run& run, Instant, Outbox& out) {
 }
 
 /// Not an attempt, or an echo of one, that is behind us.
-bool WorkerCore::is_news(const Run& run) const {
-  if (const auto live = live_.find(run.request); live != live_.end())
-    return run.attempt > live->second.attempt;
-  const auto ended = ended_.find(run.request);
-  return ended == ended_.end() || run.attempt > ended->second;
+bool WorkerCore::is_news(RequestId request, Attempt attempt) const {
+  if (const auto live = live_.find(request); live != live_.end()) return attempt > live->second.attempt;
+  const auto ended = ended_.find(request);
+  return ended == ended_.end() || attempt > ended->second;
 }
 
 /// Also where another worker has been asked to take it: its queue stops it there.
 void WorkerCore::end_older(const Run& run, Outbox& out) {
-  if (const auto older = live_.find(run.request); older != live_.end()) older->second.outgoing.reset();
+  if (const auto older = live_.find(run.request); older != live_.end()) {
+    take_back(run.request, out);
+    older->second.outgoing.reset();
+  }
   cancel_where([&](RequestId request, const Live&) { return request == run.request; }, out);
 }
 
-Result<void> WorkerCore::room_for(const Run& run) const {
-  if (auto admitted = keeper_.admission(run.model); !admitted) return admitted;
+Result<void> WorkerCore::room_for(const ModelId& model) const {
+  if (auto admitted = keeper_.admission(model); !admitted) return admitted;
   const std::int64_t taken_max = options_.running_max + options_.waiting_max;
-  if (std::int64_t(live_.size()) >= taken_max) {
+  const auto taken = std::int64_t(live_.size() + incoming_.size());
+  if (taken >= taken_max) {
     return make_error(ErrorCode::unavailable,
-                      options_.name.text() + ": runs taken=" + std::to_string(live_.size()) + " of at most " +
+                      options_.name.text() + ": runs taken=" + std::to_string(taken) + " of at most " +
                           std::to_string(taken_max) + "; try again later");
   }
   return {};
 }
 
 Result<void> WorkerCore::take(const Run& run) {
-  if (auto room = room_for(run); !room) return room;
+  if (auto room = room_for(run.model); !room) return room;
   const bool leaves = can_hand_over(run);
+  if (!leaves && !run.decode_on.empty()) ++self_decodes_[run.model];
   if (auto added = leaves ? runner_->add_prefill(run) : runner_->add(run); !added) return added;
   Live live{
       .attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to, .estimated = run.estimated};
@@ -203,7 +212,10 @@ void WorkerCore::end(RequestId request, FinishReason finish, Outbox& out) {
   const RunEnded ended{request, live.attempt, options_.name, live.model, finish, live.produced};
   out.send(queue_of(live.model), ended);
   out.send(kScheduler, ended);
-  if (live.outgoing) runner_->let_go(request);
+  if (live.outgoing) {
+    take_back(request, out);
+    runner_->let_go(request);
+  }
   forget(request, out);
 }
 
@@ -225,7 +237,11 @@ void WorkerCore::remember(RequestId request, Attempt attempt) {
 
 void WorkerCore::step(Instant now, Outbox& out) {
   // In turn, so that neither a load holds up streams for longer than a piece of it takes, nor they the load.
+  std::vector<ReserveKv> begun = runner_->take_begun();
+  for (ReserveKv& wish : begun) reserve(std::move(wish), out);
+  if (!begun.empty()) return;  // The letters go first: who is asked copies while the next step computes.
   const bool moves = keeper_.busy() && !(moved_ && runner_->has_work());
+  if (moves) drop_incoming_where([&](const Incoming& incoming) { return !keeper_.is_active(incoming.model); });
   if (moves) keeper_.step(runner_->has_work(), out);
   moved_ = moves && keeper_.busy();
   if (moves) return;  // It took time that `now` does not know.
@@ -297,6 +313,8 @@ void WorkerCore::tell_status(bool only_falls_to_zero, Outbox& out) {
     if (only_falls_to_zero && told.running == 0 && told.waiting == 0 && told.kv_used == Pages{0}) continue;
     InstanceStatus status = runner_->status(model);
     status.worker = options_.name;
+    if (const auto count = self_decodes_.find(model); count != self_decodes_.end())
+      status.self_decodes = count->second;
     if (only_falls_to_zero && !falls(told.running, status.running) && !falls(told.waiting, status.waiting) &&
         !falls(told.kv_used, status.kv_used))
       continue;

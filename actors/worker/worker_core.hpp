@@ -27,6 +27,8 @@ class WorkerCore final : private LiveRuns {
   void start(Instant now, Outbox& out);
   void on(const Run& run, Instant now, Outbox& out);
   void on(const Cancel& cancel, Instant now, Outbox& out);
+  void on(const ReserveKv& wish, Instant now, Outbox& out);
+  void on(const KvReserved& reserved, Instant now, Outbox& out);
   void on(const HandOver& offered, Instant now, Outbox& out);
   void on(const HandOverEnded& ended, Instant now, Outbox& out);
   void on(const RunMoved& moved, Instant now, Outbox& out);
@@ -44,6 +46,9 @@ class WorkerCore final : private LiveRuns {
   struct Outgoing {
     HandOver letter;
     std::deque<ActorName> left;      ///< Not asked yet, the best first.
+    ReserveKv wish = {};             ///< What has been asked for in advance, while the prompt is computed,
+    std::deque<ActorName> unwished = {};          ///< of whom not yet,
+    std::optional<ActorName> reserving = {};      ///< and who has been asked and has not refused.
     std::optional<ActorName> asked = {};  ///< Until it answers the run may be either's, and its pages stay.
     bool taken = false;       ///< By the one that was asked, which the queue may not know yet.
     bool queue_lost = false;  ///< Since it was asked: nobody will say that the queue knows.
@@ -65,13 +70,20 @@ class WorkerCore final : private LiveRuns {
 
     [[nodiscard]] bool in_doubt() const { return outgoing && outgoing->asked; }
   };
+  /// Pages that are set aside for a run whose prompt another worker computes.
+  struct Incoming {
+    Attempt attempt = 1;
+    ModelId model;
+    ActorName from;
+    Instant expires{};
+  };
 
   [[nodiscard]] std::int64_t live(const ModelId& model) const override;
   void end_all(const ModelId& model, AtDeadline how, Outbox& out) override;
 
-  [[nodiscard]] bool is_news(const Run& run) const;
+  [[nodiscard]] bool is_news(RequestId request, Attempt attempt) const;
   void end_older(const Run& run, Outbox& out);
-  [[nodiscard]] Result<void> room_for(const Run& run) const;
+  [[nodiscard]] Result<void> room_for(const ModelId& model) const;
   [[nodiscard]] Result<void> take(const Run& run);
   void enter(RequestId request, Live live);
   void refuse(const Run& run, const Error& error, Outbox& out);
@@ -93,6 +105,17 @@ class WorkerCore final : private LiveRuns {
   void taker_lost(const ActorName& worker, Outbox& out);
   void queue_lost(const ActorName& queue, Outbox& out);
 
+  // Pages for prompts that are still computed: worker_reservations.cpp.
+  void reserve(ReserveKv wish, Outbox& out);
+  void ask_to_reserve(RequestId request, Outbox& out);
+  void take_back(RequestId request, Outbox& out);
+  void reserver_lost(const ActorName& worker, Outbox& out);
+  [[nodiscard]] Result<void> set_aside(const ReserveKv& wish, Instant now);
+  void pull(Instant now, Outbox& out);
+  void drop_incoming(RequestId request);
+  void drop_incoming_where(const std::function<bool(const Incoming&)>& which);
+  static constexpr Timer kPull{3};
+
   void account(const std::vector<PrefillRows>& prefills, Instant began, Instant ended, Outbox& out);
   void pass_on(TokensProduced& produced, Outbox& out);
   void tell_status(bool only_falls_to_zero, Outbox& out);
@@ -104,6 +127,8 @@ class WorkerCore final : private LiveRuns {
   std::map<ModelId, InstanceStatus> told_;
   std::unordered_map<RequestId, Live> live_;
   std::map<ModelId, std::int64_t> live_of_;
+  std::map<RequestId, Incoming> incoming_;
+  std::map<ModelId, std::uint64_t> self_decodes_;
   std::unordered_map<RequestId, Attempt> ended_;  ///< The last kEndedMax, so that an echo is not run again.
   std::deque<RequestId> ended_order_;
   bool moved_ = false;      ///< The last step was a piece of a move.

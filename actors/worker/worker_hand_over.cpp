@@ -28,6 +28,11 @@ void WorkerCore::offer(RequestId request, Outbox& out) {
   auto place = runner_->kv_place(letter.run);
   if (!place) return go_on_here(request, place.error().context, out);
   letter.kv = std::move(*place);
+  Outgoing& outgoing = *live_.at(request).outgoing;
+  if (const auto first = std::exchange(outgoing.reserving, std::nullopt)) {
+    std::erase(outgoing.left, *first);
+    outgoing.left.push_front(*first);
+  }
   ask_next(request, "no worker that decodes is there", out);
 }
 
@@ -53,6 +58,8 @@ void WorkerCore::ask_next(RequestId request, const std::string& why, Outbox& out
 /// The prefix cache gets what has been computed, so that it is not computed again.
 void WorkerCore::go_on_here(RequestId request, const std::string& why, Outbox& out) {
   Live& live = live_.at(request);
+  take_back(request, out);
+  ++self_decodes_[live.model];
   const Run run = std::move(live.outgoing->letter.run);
   live.outgoing.reset();
   out.log(LogLevel::info, "worker.decodes_itself",
@@ -109,11 +116,19 @@ void WorkerCore::taker_lost(const ActorName& worker, Outbox& out) {
 
 void WorkerCore::on(const HandOver& offered, Instant, Outbox& out) {
   HandOverEnded answer{.request = offered.run.request, .attempt = offered.run.attempt, .worker = options_.name};
+  const bool in_advance = incoming_.erase(answer.request) > 0;  // It is this run's from now on, or nobody's.
   if (const auto taken = take_over(offered, out); !taken) {
     answer.code = taken.error().code;
     answer.why = taken.error().context;
+    runner_->drop_kv(answer.request);
     out.log(LogLevel::info, "worker.hand_over_refused",
             {{"request", number(answer.request)}, {"from", offered.from.text()}, {"why", answer.why}});
+  } else {
+    out.log(LogLevel::debug, "worker.took_over",
+            {{"request", number(answer.request)},
+             {"model", offered.run.model.text()},
+             {"from", offered.from.text()},
+             {"in_advance", in_advance ? "yes" : "no"}});
   }
   out.send(offered.from, std::move(answer));
 }
@@ -124,12 +139,12 @@ Result<void> WorkerCore::take_over(const HandOver& offered, Outbox& out) {
     if (present_.contains(needed)) continue;
     return make_error(ErrorCode::unavailable, options_.name.text() + ": " + needed.text() + " is not there");
   }
-  if (!is_news(run)) {
+  if (!is_news(run.request, run.attempt)) {
     return make_error(ErrorCode::unavailable, options_.name.text() + ": attempt " + std::to_string(run.attempt) +
                                                   " of request " + number(run.request) + " is over");
   }
   end_older(run, out);
-  if (auto room = room_for(run); !room) return room;
+  if (auto room = room_for(run.model); !room) return room;
   if (auto taken = runner_->take_over(offered); !taken) return taken;
   Live live{.attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to};
   live.produced = Tokens(std::int64_t(offered.said.tokens.size()));
@@ -137,8 +152,6 @@ Result<void> WorkerCore::take_over(const HandOver& offered, Outbox& out) {
   live.prefill_told = true;
   enter(run.request, std::move(live));
   keeper_.run_began(run.model, out);
-  out.log(LogLevel::debug, "worker.took_over",
-          {{"request", number(run.request)}, {"model", run.model.text()}, {"from", offered.from.text()}});
   const RunMoved moved{run.request, run.attempt, run.model, offered.from, options_.name};
   out.send(queue_of(run.model), moved);
   out.send(kScheduler, moved);

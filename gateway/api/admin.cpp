@@ -72,14 +72,24 @@ json::object bytes_object(const InstanceState& instance) {
           {"host", instance.host.count()}};
 }
 
-json::array models_on(const ActorName& worker, const std::vector<InstanceState>& instances) {
+/// Also of a model that is not active any more, as long as something of it is kept.
+json::array models_on(const WorkerMemory& worker, const std::vector<InstanceState>& instances) {
   json::array models;
   for (const InstanceState& instance : instances) {
-    if (instance.worker != worker || instance.residency != Residency::active) continue;
+    if (instance.worker != worker.worker) continue;
+    const auto kv = std::find_if(worker.models.begin(), worker.models.end(),
+                                 [&](const ModelKv& held) { return held.model == instance.model; });
+    const bool is_active = instance.residency == Residency::active;
+    if (!is_active && kv == worker.models.end()) continue;
+    const Bytes weights = is_active ? instance.weights : Bytes{0};
+    const Bytes own = is_active ? instance.own : Bytes{0};
+    const ModelKv held = kv == worker.models.end() ? ModelKv() : *kv;
     models.push_back(json::object{{"model", instance.model.text()},
-                                  {"weights_bytes", instance.weights.count()},
-                                  {"own_bytes", instance.own.count()},
-                                  {"shared_bytes", (instance.weights - instance.own).count()}});
+                                  {"weights_bytes", weights.count()},
+                                  {"own_bytes", own.count()},
+                                  {"shared_bytes", (weights - own).count()},
+                                  {"kv_bytes", held.kv.count()},
+                                  {"cached_bytes", held.cached.count()}});
   }
   return models;
 }
@@ -146,7 +156,7 @@ std::string memory_json(const std::vector<WorkerMemory>& workers, const std::vec
                                   {"shared_bytes", worker.shared.count()},
                                   {"host_bytes", worker.host.count()},
                                   {"host_max_bytes", worker.host_max.count()},
-                                  {"models", models_on(worker.worker, instances)}});
+                                  {"models", models_on(worker, instances)}});
   }
   return json::serialize(json::object{{"workers", std::move(listed)}});
 }

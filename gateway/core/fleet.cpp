@@ -11,7 +11,8 @@ void MeshView::found(const ActorName& actor) {
 void MeshView::retire(Instance& instance) {
   instance.ready = false;
   instance.status = {};
-  instance.preemptions.last = instance.prefix_queries.last = instance.prefix_hits.last = 0;
+  for (Rising* count : {&instance.preemptions, &instance.prefix_queries, &instance.prefix_hits, &instance.self_decodes})
+    count->last = 0;
 }
 
 void MeshView::lost(const ActorName& actor) {
@@ -43,6 +44,7 @@ void MeshView::status(const InstanceStatus& status) {
   instance.preemptions.see(status.preemptions);
   instance.prefix_queries.see(status.prefix_queries);
   instance.prefix_hits.see(status.prefix_hits);
+  instance.self_decodes.see(status.self_decodes);
 }
 
 void MeshView::status(const QueueStatus& status) {
@@ -65,6 +67,7 @@ ModelState MeshView::state_of(const ModelId& model) const {
     state.preemptions += instance.preemptions.total;
     state.prefix_queries += instance.prefix_queries.total;
     state.prefix_hits += instance.prefix_hits.total;
+    state.self_decodes += instance.self_decodes.total;
     pages_used += instance.status.kv_used.count();
     pages += instance.status.kv_total.count();
   }

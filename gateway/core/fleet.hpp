@@ -19,7 +19,8 @@ struct ModelState {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
   double kv_used = 0.0;  ///< 0 to 1, of the pages of all workers that hold the model.
-  std::uint64_t preemptions = 0, prefix_queries = 0, prefix_hits = 0;  ///< Never fall, whatever restarts.
+  /// Never fall, whatever restarts.
+  std::uint64_t preemptions = 0, prefix_queries = 0, prefix_hits = 0, self_decodes = 0;
   std::uint64_t refused = 0, expired = 0;
 };
 
@@ -60,7 +61,7 @@ class MeshView {
   struct Instance {
     bool ready = false;
     InstanceStatus status;
-    Rising preemptions, prefix_queries, prefix_hits;
+    Rising preemptions, prefix_queries, prefix_hits, self_decodes;
   };
   struct Queue {
     QueueStatus status;

@@ -65,7 +65,7 @@ struct ModelSeries {
   void count(const QuoteMeasured& measured);
 
   Gauge &running, &waiting, &swapped, &kv_used, &kv_used_old, &instances;
-  Counter &prompt_tokens, &generation_tokens, &preemptions, &rejections, &expirations, &resubmissions;
+  Counter &prompt_tokens, &generation_tokens, &preemptions, &rejections, &expirations, &resubmissions, &self_decodes;
   Counter &prefix_queries, &prefix_hits, &prefix_queries_old, &prefix_hits_old;
   std::map<std::string, Counter*> success;  ///< By finished_reason.
   std::map<QuoteOutcome, Counter*> quotes;
@@ -88,6 +88,8 @@ ModelSeries::ModelSeries(ModelRegistrar r)
       expirations(
           r.counter("sangam_requests_expired_total", "Requests whose deadline passed before execution.")),
       resubmissions(r.counter("sangam_requests_resubmitted_total", "Attempts beyond the first.")),
+      self_decodes(r.counter("sangam_self_decodes_total",
+                             "Runs that were decoded where their prompt was computed, though others should have.")),
       prefix_queries(r.counter("vllm:prefix_cache_queries_total", "Prefix cache queries, in tokens.")),
       prefix_hits(r.counter("vllm:prefix_cache_hits_total", "Prefix cache hits, in tokens.")),
       prefix_queries_old(r.counter("vllm:gpu_prefix_cache_queries_total", "The older name of the queries.")),
@@ -137,6 +139,7 @@ void ModelSeries::show(const ModelState& state) {
   follow(preemptions, state.preemptions);
   follow(rejections, state.refused);
   follow(expirations, state.expired);
+  follow(self_decodes, state.self_decodes);
   for (Counter* counter : {&prefix_queries, &prefix_queries_old}) follow(*counter, state.prefix_queries);
   for (Counter* counter : {&prefix_hits, &prefix_hits_old}) follow(*counter, state.prefix_hits);
 }

@@ -50,16 +50,11 @@ Result<void> check_tokens(const Run& run, std::int64_t vocab_size) {
 Engine::Engine(EngineOptions options, PagePool& pool, PrefixCache::Hash hash)
     : options_(options),
       pool_(pool),
-      kv_(pool.pages(), std::move(hash)),
+      kv_(pool, std::move(hash)),
       hand_overs_(kv_),
       roster_(kv_, options.running_max),
       turns_(options.shared_step_max) {
   SANGAM_ASSERT(options.step_tokens.count() >= 1, options.step_tokens);
-  pool.enlist(kv_.spare(), PageOwner::nobody);
-}
-
-Engine::~Engine() {
-  pool_.dismiss(kv_.spare());
 }
 
 Result<void> Engine::load(const ModelId& name, LoadedModel loaded) {
@@ -78,6 +73,7 @@ Result<void> Engine::load(const ModelId& name, LoadedModel loaded) {
                                                 " for KV; make the pool larger or serve fewer models");
   }
   models_.emplace(name, Served{std::move(loaded), 0});
+  kv_.serve(name);
   return {};
 }
 
@@ -92,6 +88,7 @@ Result<void> Engine::unload(const ModelId& name) {
                           std::to_string(handing_over.count()) + "; cancel or await them first");
   }
   models_.erase(name);
+  kv_.forget(name);
   turns_.forget(name);
   return {};
 }
@@ -110,7 +107,7 @@ void Engine::accept(Sequence sequence) {
   completed_.back().finish = FinishReason::length;
 }
 
-Result<Sequence> Engine::sequence_of(Run run) const {
+Result<Sequence> Engine::sequence_of(Run run) {
   const auto served = models_.find(run.model);
   if (served == models_.end()) return make_error(ErrorCode::not_found, quoted(run.model) + " is not loaded");
   const Model& model = *served->second.loaded.model;
@@ -130,6 +127,7 @@ Result<Sequence> Engine::sequence_of(Run run) const {
   Sequence sequence(std::move(run));
   sequence.length_max = prompt_length + std::min(sequence.run.sampling.max_tokens.count(), room);
   sequence.realm = realm_of(sequence.run, served->second.loaded);
+  sequence.kv = kv_.hold(sequence.run.model);
   return sequence;
 }
 
@@ -170,6 +168,7 @@ StepReport Engine::step() {
     advance(part, logits.first(part.wants_logits ? vocab_size : 0), report);
     if (part.wants_logits) logits = logits.subspan(vocab_size);
   }
+  kv_.tend();
   return report;
 }
 
@@ -293,8 +292,14 @@ Tokens Engine::kv_capacity(const ModelId& name) const {
 }
 
 EngineStats Engine::stats(const ModelId& name) const {
+  EngineStats stats;
+  stats.count = roster_.count(name);
+  stats.handing_over = hand_overs_.held(name);
   const auto served = models_.find(name);
-  return {roster_.count(name), served == models_.end() ? 0 : served->second.steps, hand_overs_.held(name)};
+  if (served == models_.end()) return stats;
+  stats.steps = served->second.steps;
+  stats.kept = kv_.kept(served->second.loaded.kv_name);
+  return stats;
 }
 
 }  // namespace sangam

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +57,7 @@ struct EngineStats {
   RosterCount count;
   std::uint64_t steps = 0;
   Pages handing_over{};  ///< Held for other engines, or for requests that come from them.
+  Pages kept{};          ///< Idle in the prefix cache, under the model's `kv_name`.
 };
 
 /// The tokens of a request depend on its own prompt, sampling and model only: not on who runs beside it, how
@@ -65,11 +65,11 @@ struct EngineStats {
 /// its tokens it came here as `generated`. One thread at a time.
 class Engine {
  public:
-  /// `pool` outlives the engine. What its prefix cache keeps gives way to all who need pages of the pool.
+  /// `pool` outlives the engine. What its prefix cache keeps, and what its models have to spare, gives way to all
+  /// who need pages of the pool.
   Engine(
       EngineOptions options, PagePool& pool,
       PrefixCache::Hash hash = [](std::span<const std::byte> bytes) { return digest_of(bytes); });
-  ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -80,7 +80,7 @@ class Engine {
 
   /// Refused where it can never run; then nothing is reported for it. The request must not be live.
   Result<void> add(Run run);
-  /// Its pages are free at once, and nothing more is reported; also of one that is being handed over or
+  /// Its pages are available at once, and nothing more is reported; also of one that is being handed over or
   /// expected. False where it is not live.
   bool cancel(RequestId request);
 
@@ -89,20 +89,19 @@ class Engine {
   /// until then, also when the request has finished or failed. While the prompt is computed it is not
   /// preempted.
   Result<void> add_prefill(Run run, KvSink& sink);
+  /// Lets in who can run, as the next step would: sinks hear which prompts begin, before these are computed.
+  void let_in() { roster_.admit(); }
   /// The other engine has it all. False where nothing of it is held.
   bool handed_over(RequestId request);
 
   [[nodiscard]] Result<KvTerms> kv_terms(const ModelId& name) const;
   /// Pages, and a place among the running, for a request whose prompt another engine computes; the caller
-  /// copies into them what that one tells, and must have stopped when they expire or are cancelled. All or
-  /// nothing. Asking again for the same request prolongs it. `exhausted` may pass; other errors will not.
+  /// copies into them what that one tells, and must have stopped when it cancels. All or nothing. `exhausted` may
+  /// pass; other errors will not.
   Result<std::span<const PageId>> reserve_kv(const KvWish& wish);
   /// Goes on with a request whose pages hold the keys and values of all its tokens, prompt and generated, but
   /// the last. Runs at once; otherwise as `add`. When it is refused, its pages stay reserved.
   Result<void> add_prefilled(Run run);
-  /// Gives back reservations that nobody has used until `now`: whose they were.
-  std::vector<RequestId> expire(Instant now);
-  [[nodiscard]] std::optional<Instant> next_expiry() const { return hand_overs_.next_expiry(); }
 
   /// That a step could do. Who waits for pages that are being handed over is no work.
   [[nodiscard]] bool has_work() const { return !completed_.empty() || (!roster_.empty() && !stalled_); }
@@ -114,8 +113,6 @@ class Engine {
   [[nodiscard]] EngineStats stats(const ModelId& name) const;
   /// Tokens of this model that fit into the pages that weights have left; 0 where it is not loaded.
   [[nodiscard]] Tokens kv_capacity(const ModelId& name) const;
-  /// What the prefix cache would give up for weights.
-  [[nodiscard]] Reclaimable& spare_pages() { return kv_.spare(); }
 
  private:
   struct Served {
@@ -131,7 +128,7 @@ class Engine {
 
   [[nodiscard]] PrefixRealm realm_of(const Run& run, const LoadedModel& loaded) const;
   /// Refuses what can never run.
-  [[nodiscard]] Result<Sequence> sequence_of(Run run) const;
+  [[nodiscard]] Result<Sequence> sequence_of(Run run);
   /// Waits from now on, or has all its tokens already.
   void accept(Sequence sequence);
   /// After every change of what is held for other engines.

@@ -42,8 +42,6 @@ Result<std::span<const PageId>> Engine::reserve_kv(const KvWish& wish) {
   if (auto checked = check_terms(*terms, wish.terms); !checked) return checked.error();
   const std::int64_t per_page = terms->layout.tokens_per_page;
   const std::int64_t needed = (wish.tokens.count() + per_page - 1) / per_page;
-  const KvHold* lent = hand_overs_.find_lent(wish.request, wish.model);
-  if (lent != nullptr && std::int64_t(lent->pages.size()) == needed) return hand_overs_.renew(wish);
   if (roster_.contains(wish.request) || hand_overs_.contains(wish.request)) {
     return make_error(ErrorCode::invalid_input,
                       named(wish.request, wish.model) + ": it is live here already; cancel it first");
@@ -73,7 +71,7 @@ Result<void> Engine::add_prefilled(Run run) {
   if (lent == nullptr) {
     return make_error(
         ErrorCode::not_found,
-        named(run.request, run.model) + ": no pages are reserved, or they have expired; reserve anew");
+        named(run.request, run.model) + ": no pages are reserved; reserve them first");
   }
   const std::int64_t pages = std::int64_t(lent->pages.size());
   auto sequence = sequence_of(std::move(run));
@@ -98,12 +96,6 @@ Result<void> Engine::add_prefilled(Run run) {
   }
   accept(std::move(*sequence));
   return {};
-}
-
-std::vector<RequestId> Engine::expire(Instant now) {
-  std::vector<RequestId> expired = hand_overs_.expire(now);
-  settle();
-  return expired;
 }
 
 void Engine::settle() {

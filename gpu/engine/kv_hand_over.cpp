@@ -73,7 +73,7 @@ bool KvHandOvers::handed_over(RequestId request) {
 std::span<const PageId> KvHandOvers::lend(const KvWish& wish, std::int64_t count) {
   Lent& lent = lent_[wish.request];
   SANGAM_ASSERT(lent.kv.pages.empty(), "lent twice", wish.request);
-  lent = {wish.model, {}, wish.expires};
+  lent = {wish.model, pages_.hold(wish.model)};
   pages_.take(lent.kv, count);
   return lent.kv.pages;
 }
@@ -83,34 +83,12 @@ const KvHold* KvHandOvers::find_lent(RequestId request, const ModelId& model) co
   return found == lent_.end() || found->second.model != model ? nullptr : &found->second.kv;
 }
 
-std::span<const PageId> KvHandOvers::renew(const KvWish& wish) {
-  Lent& lent = lent_.at(wish.request);
-  lent.expires = wish.expires;
-  return lent.kv.pages;
-}
-
 KvHold KvHandOvers::claim(RequestId request) {
   const auto found = lent_.find(request);
   SANGAM_ASSERT(found != lent_.end(), request);
   KvHold kv = std::move(found->second.kv);
   lent_.erase(found);
   return kv;
-}
-
-std::vector<RequestId> KvHandOvers::expire(Instant now) {
-  std::vector<RequestId> expired;
-  for (const auto& [request, lent] : lent_) {
-    if (lent.expires <= now) expired.push_back(request);
-  }
-  std::sort(expired.begin(), expired.end());
-  for (const RequestId request : expired) (void)cancel(request);
-  return expired;
-}
-
-std::optional<Instant> KvHandOvers::next_expiry() const {
-  std::optional<Instant> next;
-  for (const auto& [request, lent] : lent_) next = std::min(next.value_or(lent.expires), lent.expires);
-  return next;
 }
 
 bool KvHandOvers::cancel(RequestId request) {

@@ -1,12 +1,12 @@
 // Requests that two engines share: one computes the prompt, the other goes on from its keys and values.
 //
 // The one (`Engine::add_prefill`) tells a KvSink of every layer as it is computed; the other lends pages for
-// them (`Engine::reserve_kv`) and goes on (`Engine::add_prefilled`). Copying is the callers' part.
+// them (`Engine::reserve_kv`) and goes on (`Engine::add_prefilled`). Copying, and when lent pages go back unused, is
+// the callers' part.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -16,7 +16,6 @@
 #include "gpu/kernels/paged_kv.hpp"
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/result.hpp"
-#include "messages/vocabulary/time.hpp"
 
 namespace sangam {
 
@@ -55,6 +54,8 @@ struct KvPart {
 class KvSink {
  public:
   virtual ~KvSink() = default;
+  /// The prompt is let in, and next to be computed. `pages`: all of the sequence's; as in KvPart.
+  virtual void begins(RequestId request, std::span<const PageId> pages) = 0;
   /// In the middle of a step, which waits: start a copy and return. What the prefix cache had is told
   /// together with the first rows.
   virtual void layer_done(const KvPart& part) = 0;
@@ -65,8 +66,7 @@ struct KvWish {
   RequestId request{};
   ModelId model;
   Tokens tokens{};
-  KvTerms terms;      ///< Of the other engine.
-  Instant expires{};  ///< When the pages go back if the request has not come.
+  KvTerms terms;  ///< Of the other engine.
 };
 
 /// Pages that no sequence runs on: of prompts that are being handed over, and lent for such that will come.
@@ -90,14 +90,8 @@ class KvHandOvers {
   [[nodiscard]] bool contains(RequestId request) const {
     return outgoing_.contains(request) || lent_.contains(request);
   }
-  /// Asked for once more: the same pages, for longer. They must be lent to this request.
-  [[nodiscard]] std::span<const PageId> renew(const KvWish& wish);
   /// Its request has come.
   [[nodiscard]] KvHold claim(RequestId request);
-  /// Gives back what is due at `now`: whose it was.
-  [[nodiscard]] std::vector<RequestId> expire(Instant now);
-  /// When there is something to expire.
-  [[nodiscard]] std::optional<Instant> next_expiry() const;
 
   /// Of either kind. False where it is not known.
   bool cancel(RequestId request);
@@ -114,7 +108,6 @@ class KvHandOvers {
   struct Lent {
     ModelId model;
     KvHold kv;
-    Instant expires{};
   };
 
   KvPages& pages_;

@@ -1,4 +1,4 @@
-// Pages change hands between the free ones, a sequence and the prefix cache here, and only here.
+// Pages change hands between a model's spare ones, a sequence and the prefix cache here, and only here.
 #include "gpu/engine/kv_pages.hpp"
 
 #include <algorithm>
@@ -7,8 +7,9 @@
 
 namespace sangam {
 
-KvPages::~KvPages() {
-  SANGAM_ASSERT(own_ == Pages{0}, own_);
+void KvPages::serve(const ModelId& model) {
+  const bool is_new = caches_.try_emplace(model, pool_, model).second;
+  SANGAM_ASSERT(is_new, "served twice", model);
 }
 
 Pages KvPages::available_without(std::span<const KvHold* const> leaving) const {
@@ -28,17 +29,14 @@ void KvPages::share(KvHold& hold, const PrefixRealm& realm, std::span<const Toke
 }
 
 void KvPages::enroll(KvHold& hold, const PrefixRealm& realm) {
-  if (!realm.model.empty()) hold.shared = prefixes_.open(realm);
+  if (!realm.model.empty()) hold.shared = prefixes_.open(realm, hold.cache->owner());
 }
 
 void KvPages::take(KvHold& hold, std::int64_t count) {
-  if (const Pages missing = Pages(count) - pages_.free(); missing > Pages{0})
-    (void)prefixes_.reclaim(missing);
   for (; count > 0; --count) {
-    const auto page = pages_.take_lowest();
+    const auto page = hold.cache->take();
     SANGAM_ASSERT(page.has_value(), count, total());
     hold.pages.push_back(*page);
-    own_ += Pages{1};
   }
 }
 
@@ -48,18 +46,19 @@ void KvPages::publish(KvHold& hold, std::span<const TokenId> computed) {
   for (auto full = std::size_t(hold.shared.length); (full + 1) * per_page <= computed.size(); ++full) {
     PageId& page = hold.pages[full];
     const PageId in_use = prefixes_.keep(hold.shared, computed.subspan(full * per_page, per_page), page);
-    if (in_use != page) pages_.give_back({std::exchange(page, in_use), Pages{1}});
-    own_ -= Pages{1};
+    if (in_use != page) hold.cache->give_back(std::exchange(page, in_use));
   }
 }
 
 void KvPages::let_go(KvHold& hold) {
-  for (auto page = hold.pages.begin() + hold.shared.length; page != hold.pages.end(); ++page) {
-    pages_.give_back({*page, Pages{1}});
-    own_ -= Pages{1};
-  }
+  for (auto page = hold.pages.begin() + hold.shared.length; page != hold.pages.end(); ++page)
+    hold.cache->give_back(*page);
   hold.pages.clear();
   prefixes_.close(hold.shared);
+}
+
+void KvPages::tend() {
+  for (auto& [model, cache] : caches_) cache.tend();
 }
 
 }  // namespace sangam

@@ -12,22 +12,42 @@ namespace sangam {
 struct PrefixCache::Entry {
   Entry* parent = nullptr;             ///< Null: a root.
   const PrefixRealm* realm = nullptr;  ///< Of a root: its key.
+  Shelf* shelf = nullptr;
   Digest name;
   std::vector<TokenId> tokens;
   PageId page{};
   std::int64_t users = 0;             ///< Open chains through it.
   std::int64_t children = 0;          ///< Pages behind it.
-  std::list<Entry*>::iterator place;  ///< In `idle_`, while a page has no user.
+  std::list<Entry*>::iterator place;  ///< On the shelf, while a page has no user.
 };
 
-PrefixCache::PrefixCache(FreePages& pages, Hash hash) : pages_(pages), hash_(std::move(hash)) {}
+PrefixCache::PrefixCache(PagePool& pool, Hash hash) : pool_(pool), hash_(std::move(hash)) {}
 
 PrefixCache::~PrefixCache() {
-  SANGAM_ASSERT(reclaimable() == held(), reclaimable(), held());
-  (void)reclaim(held());
+  for (auto& [model, shelf] : shelves_) {
+    (void)shelf.reclaim(shelf.reclaimable());
+    pool_.dismiss(shelf);
+  }
+  SANGAM_ASSERT(held() == Pages{0}, held());
 }
 
-PrefixCache::Chain PrefixCache::open(const PrefixRealm& realm) {
+/// The pool asks shelves for pages, so none may come or go while it does: they do here only.
+PrefixCache::Shelf& PrefixCache::shelf_of(const std::string& model, PageOwner owner) {
+  if (const auto found = shelves_.find(model); found != shelves_.end()) return found->second;
+  for (auto unused = shelves_.begin(); unused != shelves_.end();) {
+    if (unused->second.roots > 0) {
+      ++unused;
+      continue;
+    }
+    pool_.dismiss(unused->second);
+    unused = shelves_.erase(unused);
+  }
+  Shelf& shelf = shelves_.try_emplace(model, *this).first->second;
+  pool_.enlist(shelf, owner);
+  return shelf;
+}
+
+PrefixCache::Chain PrefixCache::open(const PrefixRealm& realm, PageOwner owner) {
   SANGAM_ASSERT(realm.tokens_per_page >= 1, realm.tokens_per_page);
   const auto [place, is_new] = roots_.try_emplace(realm);
   std::unique_ptr<Entry>& root = place->second;
@@ -35,6 +55,8 @@ PrefixCache::Chain PrefixCache::open(const PrefixRealm& realm) {
     const std::string spelt = std::to_string(realm.model.size()) + ":" + realm.model + realm.salt;
     root = std::make_unique<Entry>();
     root->realm = &place->first;
+    root->shelf = &shelf_of(realm.model, owner);
+    ++root->shelf->roots;
     root->name = hash_(std::as_bytes(std::span(spelt)));
   }
   ++root->users;
@@ -46,7 +68,9 @@ void PrefixCache::close(Chain& chain) {
   Entry* entry = std::exchange(chain, {}).end;
   if (entry == nullptr) return;
   for (; entry->parent != nullptr; entry = entry->parent) {
-    if (--entry->users == 0) entry->place = idle_.insert(idle_.end(), entry);
+    if (--entry->users > 0) continue;
+    entry->place = entry->shelf->idle.insert(entry->shelf->idle.end(), entry);
+    pool_.change(entry->page, pool_.state(entry->page).owner, PageUse::cached);
   }
   --entry->users;
   drop_if_unused(*entry);
@@ -72,14 +96,23 @@ PageId PrefixCache::keep(Chain& chain, std::span<const TokenId> tokens, PageId p
   if (entry == nullptr) {
     entry = entries_.emplace(name, std::make_unique<Entry>())->second.get();
     entry->parent = chain.end;
+    entry->shelf = chain.end->shelf;
     entry->name = name;
     entry->tokens.assign(tokens.begin(), tokens.end());
     entry->page = page;
-    entry->place = idle_.insert(idle_.end(), entry);
+    entry->users = 1;
     ++chain.end->children;
+    chain.end = entry;
+    ++chain.length;
+  } else {
+    use(chain, *entry);
   }
-  use(chain, *entry);
   return entry->page;
+}
+
+Pages PrefixCache::idle(const std::string& model) const {
+  const auto found = shelves_.find(model);
+  return found == shelves_.end() ? Pages{0} : found->second.reclaimable();
 }
 
 Pages PrefixCache::used_only_by(std::span<const Chain* const> chains) const {
@@ -92,9 +125,9 @@ Pages PrefixCache::used_only_by(std::span<const Chain* const> chains) const {
   return only;
 }
 
-Pages PrefixCache::reclaim(Pages wanted) {
+Pages PrefixCache::Shelf::reclaim(Pages wanted) {
   Pages given;
-  for (; given < wanted && !idle_.empty(); given += Pages{1}) evict(*idle_.front());
+  for (; given < wanted && !idle.empty(); given += Pages{1}) cache.evict(*idle.front());
   return given;
 }
 
@@ -117,15 +150,18 @@ PrefixCache::Entry* PrefixCache::find(const Entry& parent, const Digest& name,
 }
 
 void PrefixCache::use(Chain& chain, Entry& entry) {
-  if (entry.users++ == 0) idle_.erase(entry.place);
+  if (entry.users++ == 0) {
+    entry.shelf->idle.erase(entry.place);
+    pool_.change(entry.page, pool_.state(entry.page).owner, PageUse::kv);
+  }
   chain.end = &entry;
   ++chain.length;
 }
 
 void PrefixCache::evict(Entry& entry) {
   SANGAM_ASSERT(entry.users == 0 && entry.children == 0, entry.users, entry.children);
-  idle_.erase(entry.place);
-  pages_.give_back({entry.page, Pages{1}});
+  entry.shelf->idle.erase(entry.place);
+  pool_.give_back(entry.page, pool_.state(entry.page).owner);
   Entry& parent = *entry.parent;
   const auto [first, last] = entries_.equal_range(entry.name);
   entries_.erase(std::find_if(first, last, [&](const auto& named) { return named.second.get() == &entry; }));
@@ -134,7 +170,9 @@ void PrefixCache::evict(Entry& entry) {
 }
 
 void PrefixCache::drop_if_unused(Entry& root) {
-  if (root.users == 0 && root.children == 0) roots_.erase(roots_.find(*root.realm));
+  if (root.users > 0 || root.children > 0) return;
+  --root.shelf->roots;
+  roots_.erase(roots_.find(*root.realm));
 }
 
 }  // namespace sangam

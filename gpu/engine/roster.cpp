@@ -92,6 +92,7 @@ void Roster::enter(Sequence& sequence) {
   pages_.take(sequence.kv, missing);
   sequence.running = true;
   ++running_;
+  if (sequence.sink != nullptr) sequence.sink->begins(sequence.run.request, sequence.kv.pages);
   if (std::exchange(sequence.admitted, true) || sequence.realm.model.empty()) return;
   sequence.cached = std::min(sequence.computed, sequence.prompt_length);
   Counts& counts = counts_[sequence.run.model];

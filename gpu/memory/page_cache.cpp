@@ -26,7 +26,7 @@ std::optional<PageId> PageCache::take() {
 
 void PageCache::give_back(PageId page) {
   --drawn_;
-  pool_.change(page, owner_, PageUse::cached);
+  pool_.set_aside(page, owner_);
   spare_.push_back(page);
 }
 

@@ -98,6 +98,11 @@ void PagePool::change(PageId page, PageOwner owner, PageUse to) {
   move(page, to, owner);
 }
 
+void PagePool::set_aside(PageId page, PageOwner owner) {
+  change(page, owner, PageUse::cached);
+  if (rules_.poison) poison(page);
+}
+
 void PagePool::give_back(PageId page, PageOwner owner) {
   check_owned(page, owner);
   move(page, PageUse::free, PageOwner::nobody);
@@ -184,12 +189,8 @@ Pages PagePool::available() const {
 
 PoolLedger PagePool::ledger() const {
   PoolLedger ledger{page_bytes(), free_.total(), free_.free(), reserved_, weights_, {}};
-  Pages known = ledger.free + ledger.reserved + ledger.weights;
-  for (std::size_t owner = 1; owner < owners_.size(); ++owner) {
+  for (std::size_t owner = 1; owner < owners_.size(); ++owner)
     ledger.models.emplace(owners_[owner].model, owners_[owner].pages);
-    known += owners_[owner].pages.kv + owners_[owner].pages.cached;
-  }
-  if (known != ledger.total) ledger.models[ModelId()].kv += ledger.total - known;
   return ledger;
 }
 
@@ -202,16 +203,14 @@ Pages& PagePool::count_of(PageUse use, PageOwner owner) {
 
 void PagePool::move(PageId page, PageUse to, PageOwner owner) {
   PageState& state = states_[std::size_t(page)];
-  if (state.use == PageUse::free) {
-    if (state.poisoned) check_poison(page);
-  } else {
-    count_of(state.use, state.owner) -= Pages{1};
-  }
-  state = {to, false, owner, 0};
-  if (to == PageUse::free) {
-    if (rules_.poison) poison(page);
-  } else {
+  const bool is_idle = to == PageUse::free || to == PageUse::cached;
+  if (state.poisoned) check_poison(page);
+  if (state.use != PageUse::free) count_of(state.use, state.owner) -= Pages{1};
+  state = {to, state.poisoned && is_idle, owner, 0};
+  if (to != PageUse::free) {
     count_of(to, owner) += Pages{1};
+  } else if (rules_.poison && !state.poisoned) {
+    poison(page);
   }
 }
 
@@ -240,7 +239,7 @@ void PagePool::check_poison(PageId page) const {
   const std::byte* bytes = address_of(page);
   // Equal to itself one byte further on, and the first is right: so all are.
   const bool whole = bytes[0] == kPoison && std::memcmp(bytes, bytes + 1, arena_.page_bytes - 1) == 0;
-  SANGAM_ASSERT(whole, "a free page was written to", std::uint32_t(page));
+  SANGAM_ASSERT(whole, "a free or spare page was written to", std::uint32_t(page));
 }
 
 void PagePool::reclaim(Pages wanted, PageOwner owner, PageUse use) {

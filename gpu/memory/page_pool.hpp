@@ -26,9 +26,9 @@ struct PagePoolOptions {
 
 struct PagePoolRules {
   ReclaimPolicy reclaim = idle_first;
-  /// Free pages are filled with ones (which are no numbers in any float format), and looked through when they
-  /// are taken: whoever reads or writes a page that is not its own is found out. Needs a device whose memory
-  /// the host can reach.
+  /// Free and spare pages are filled with ones (which are no numbers in any float format), and looked through
+  /// when they are taken: whoever reads or writes a page that is not its own is found out. Needs a device whose
+  /// memory the host can reach.
   bool poison = false;
 };
 
@@ -50,6 +50,8 @@ class PagePool {
   [[nodiscard]] std::optional<PageId> take(PageOwner owner, PageUse use = PageUse::kv);
   /// Between `kv` and `cached`: a live request begins or ceases to need it.
   void change(PageId page, PageOwner owner, PageUse to);
+  /// As `change` to `cached`, of a page whose content nobody needs any more.
+  void set_aside(PageId page, PageOwner owner);
   /// Takes no account of whether it is `kv` or `cached`.
   void give_back(PageId page, PageOwner owner);
 
@@ -69,6 +71,8 @@ class PagePool {
   void dismiss(Reclaimable& reclaimable);
   /// Free or to be had by `take` or `reserve_*`.
   [[nodiscard]] Pages available() const;
+  /// In use or not, that neither are weights nor reserved.
+  [[nodiscard]] Pages beside_weights() const { return free_.total() - weights_ - reserved_; }
 
   [[nodiscard]] PoolLedger ledger() const;
   [[nodiscard]] PageState state(PageId page) const { return states_[std::size_t(page)]; }
@@ -81,8 +85,6 @@ class PagePool {
   }
   [[nodiscard]] std::byte* address_of(PageId page) const { return arena_.at(page); }
 
-  /// What is taken here directly stands in the ledger under the empty name.
-  [[nodiscard]] FreePages& pages() { return free_; }
   [[nodiscard]] const FreePages& pages() const { return free_; }
 
  private:

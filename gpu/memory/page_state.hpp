@@ -18,7 +18,7 @@ enum class PageOwner : std::uint16_t { nobody };
 
 struct PageState {
   PageUse use = PageUse::free;
-  bool poisoned = false;  ///< Since it is free; every byte of it is known.
+  bool poisoned = false;  ///< Since it is free or spare; every byte of it is known.
   PageOwner owner = PageOwner::nobody;
   std::uint32_t holders = 0;  ///< Segments that lie in it; 0 unless it has weights.
 };

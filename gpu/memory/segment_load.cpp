@@ -32,6 +32,10 @@ SegmentLoad::SegmentLoad(PagePool& pool, SegmentHash hash)
 /// Segments lie one after the other in as few pages as hold them: less than one page a load is lost to
 /// rounding.
 Result<void> SegmentLoad::reserve() {
+  mapping_.reset();
+  pages_ = Reservation();
+  reserved_ = fresh_.size();
+  bytes_ = Bytes{0};
   std::int64_t end = 0;
   Bytes largest;
   for (Fresh& fresh : fresh_) {
@@ -86,7 +90,7 @@ SegmentPlace SegmentLoad::place_at(std::int64_t offset, Bytes bytes) const {
 }
 
 Result<void> SegmentLoad::copy(Bytes most) {
-  SANGAM_ASSERT(!failed_, "a load that failed can only be dropped");
+  SANGAM_ASSERT(!failed_ && is_proven(), "a load is proven before it is copied, and dropped when it failed", claims_.size());
   std::vector<CopyPiece> pieces;
   const std::size_t first = next_;
   std::size_t left = std::size_t(std::max(most, Bytes{1}).count());

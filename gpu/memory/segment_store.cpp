@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <unordered_set>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace sangam {
 namespace {
 
 constexpr std::size_t kHashThreads = 8;
+constexpr Bytes kAll{std::numeric_limits<std::int64_t>::max()};
 
 }  // namespace
 
@@ -30,44 +32,39 @@ bool SegmentStore::equal(std::span<const std::byte> a, std::span<const std::byte
   return a_bytes && b_bytes && std::memcmp(a_bytes->data(), b_bytes->data(), a.size()) == 0;
 }
 
-std::shared_ptr<const Segment> SegmentStore::resident(const Digest& digest, Bytes size,
-                                                      std::span<const std::byte> bytes) const {
+std::vector<std::shared_ptr<const Segment>> SegmentStore::residents(const Digest& digest, Bytes size) const {
+  std::vector<std::shared_ptr<const Segment>> found;
   const auto [first, last] = segments_.equal_range(digest);
   for (auto entry = first; entry != last; ++entry) {
     auto segment = entry->second.lock();
-    if (segment && segment->place().bytes == size && (bytes.empty() || equal(segment->bytes(), bytes)))
-      return segment;
+    if (segment && segment->place().bytes == size) found.push_back(std::move(segment));
   }
-  return nullptr;
+  return found;
 }
 
 std::vector<Digest> SegmentStore::missing(std::span<const WantedSlot> slots) const {
   std::vector<Digest> missing;
   std::unordered_set<Digest> seen;
   for (const WantedSlot& slot : slots) {
-    if (!resident(slot.digest, slot.bytes, {}) && seen.insert(slot.digest).second)
+    if (residents(slot.digest, slot.bytes).empty() && seen.insert(slot.digest).second)
       missing.push_back(slot.digest);
   }
   return missing;
 }
 
 Result<void> SegmentStore::plan(std::span<const WantedSlot> slots, SegmentLoad& load) const {
-  std::unordered_multimap<Digest, std::size_t> fresh_by_digest;
   for (const WantedSlot& wanted : slots) {
     SegmentLoad::Slot& slot = load.slots_.emplace_back();
     slot.name = wanted.name;
     slot.dtype = wanted.dtype;
     slot.shape = wanted.shape;
-    slot.resident = resident(wanted.digest, wanted.bytes, wanted.source);
-    if (slot.resident) continue;
-    const auto [first, last] = fresh_by_digest.equal_range(wanted.digest);
-    const auto twin = std::find_if(first, last, [&](const auto& entry) {
-      const std::span source = load.fresh_[entry.second].source;
-      return wanted.source.empty() ? Bytes(std::int64_t(source.size())) == wanted.bytes
-                                   : equal(source, wanted.source);
-    });
-    slot.fresh = twin == last ? load.fresh_.size() : twin->second;
-    if (twin != last) continue;
+    auto there = residents(wanted.digest, wanted.bytes);
+    const auto twin = load.fresh_like(wanted.digest, std::size_t(wanted.bytes.count()), 0);
+    if (wanted.source.empty() && (!there.empty() || twin)) {
+      if (!there.empty()) slot.resident = std::move(there.front());
+      if (twin) slot.fresh = *twin;
+      continue;
+    }
     if (Bytes(std::int64_t(wanted.source.size())) != wanted.bytes) {
       return make_error(ErrorCode::not_found,
                         "weights: slot " + wanted.name + " needs segment " + hex_of(wanted.digest) + " of " +
@@ -75,8 +72,11 @@ Result<void> SegmentStore::plan(std::span<const WantedSlot> slots, SegmentLoad& 
                             " bytes, which is not resident, and its source has " +
                             std::to_string(wanted.source.size()) + "; name a source that has it");
     }
-    fresh_by_digest.emplace(wanted.digest, load.fresh_.size());
-    load.fresh_.push_back({wanted.digest, wanted.source, 0, {}, {}, nullptr});
+    if (there.empty() && !twin) {
+      slot.fresh = load.add_fresh(wanted.digest, wanted.source);
+    } else {
+      load.claims_.push_back({load.slots_.size() - 1, wanted.digest, wanted.source, std::move(there), 0, 0});
+    }
   }
   return {};
 }
@@ -94,7 +94,10 @@ SlotTable SegmentStore::commit(SegmentLoad load) {
   const std::vector<PageExtent> pages = std::move(load.pages_).commit_weights();
   std::vector<std::shared_ptr<const Segment>> made;
   for (SegmentLoad::Fresh& fresh : load.fresh_) {
-    auto segment = resident(fresh.digest, fresh.place.bytes, fresh.bytes);
+    const auto there = residents(fresh.digest, fresh.place.bytes);
+    const auto twin = std::find_if(there.begin(), there.end(),
+                                   [&](const auto& segment) { return equal(segment->bytes(), fresh.bytes); });
+    auto segment = twin == there.end() ? nullptr : *twin;
     if (!segment) {
       segment = admit(std::make_shared<const Segment>(pool_, fresh.digest, std::move(fresh.place),
                                                       fresh.bytes, load.mapping_));
@@ -124,8 +127,11 @@ Result<SlotTable> SegmentStore::load(std::span<const NamedTensor> tensors) {
                  [&](std::size_t i) { slots[i].digest = hash(slots[i].source); });
   auto load = begin(slots);
   if (!load) return load.error();
+  while (!load->is_proven()) {
+    if (auto proven = load->prove(kAll); !proven) return proven.error();
+  }
   while (!load->complete()) {
-    if (auto copied = load->copy(load->bytes()); !copied) return copied.error();
+    if (auto copied = load->copy(kAll); !copied) return copied.error();
   }
   return commit(std::move(*load));
 }

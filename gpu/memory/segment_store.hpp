@@ -42,8 +42,9 @@ class SegmentStore {
   /// The digests whose segments are not resident: what a source will be asked for. Each once, in the order of
   /// the slots.
   [[nodiscard]] std::vector<Digest> missing(std::span<const WantedSlot> slots) const;
-  /// Reserves all that the load will need. A slot that comes with its bytes shares a resident segment if the
-  /// bytes are equal; one without shares the segment of that digest and size, or the load is refused.
+  /// Reserves all that the load will need if equal digests are of equal bytes. A slot that comes with its bytes
+  /// shares a resident segment if the bytes are equal, too, which `prove` finds out; one without shares the segment of
+  /// that digest and size, or the load is refused.
   Result<SegmentLoad> begin(std::span<const WantedSlot> slots);
   /// `load` is complete. What others have made resident since it began is shared.
   [[nodiscard]] SlotTable commit(SegmentLoad load);
@@ -58,9 +59,8 @@ class SegmentStore {
   std::shared_ptr<const Segment> admit(std::shared_ptr<const Segment> segment);
 
  private:
-  /// `bytes` empty: the digest decides.
-  [[nodiscard]] std::shared_ptr<const Segment> resident(const Digest& digest, Bytes size,
-                                                        std::span<const std::byte> bytes) const;
+  /// Of this digest and size.
+  [[nodiscard]] std::vector<std::shared_ptr<const Segment>> residents(const Digest& digest, Bytes size) const;
   [[nodiscard]] bool equal(std::span<const std::byte> a, std::span<const std::byte> b) const;
   Result<void> plan(std::span<const WantedSlot> slots, SegmentLoad& load) const;
 

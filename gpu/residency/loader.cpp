@@ -23,8 +23,11 @@ Result<LoadedFolder> load_folder(const std::filesystem::path& folder, SegmentSto
   for (WantedSlot& slot : blueprint->slots) slot.source = reading->source(slot.name);
   auto load = segments.begin(blueprint->slots);
   if (!load) return load.error();
+  while (!load->is_proven()) {
+    if (auto proven = load->prove(kAll); !proven) return proven.error();
+  }
   while (!load->complete()) {
-    if (auto copied = load->copy(load->bytes()); !copied) return copied.error();
+    if (auto copied = load->copy(kAll); !copied) return copied.error();
   }
   SlotTable table = segments.commit(std::move(*load));
   auto model = Model::create(blueprint->config, table.lookup(), ops);

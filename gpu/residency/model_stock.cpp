@@ -98,7 +98,8 @@ std::string_view ModelStock::phase() const {
   if (!going_) return "";
   switch (going_->stage) {
     case Stage::read: return "read";
-    case Stage::reserve: return "reserve";
+    case Stage::reserve:
+    case Stage::prove: return "reserve";
     case Stage::copy: return going_->peers.empty() ? "copy" : "fork";
     case Stage::keep: return "keep";
     case Stage::ready: break;
@@ -121,6 +122,7 @@ Result<void> ModelStock::advance_stage(Bytes most) {
   switch (going_->stage) {
     case Stage::read: return read(most);
     case Stage::reserve: return reserve();
+    case Stage::prove: return prove(most);
     case Stage::copy: return copy(most);
     case Stage::keep: return keep(most);
     case Stage::ready: break;
@@ -160,7 +162,13 @@ Result<void> ModelStock::reserve() {
   auto load = parts_.segments.begin(with_sources(entries_.at(going_->model)));
   if (!load) return load.error();
   going_->load = std::move(*load);
-  going_->stage = Stage::copy;
+  going_->stage = going_->load->is_proven() ? Stage::copy : Stage::prove;
+  return {};
+}
+
+Result<void> ModelStock::prove(Bytes most) {
+  if (auto proven = going_->load->prove(most); !proven) return proven;
+  if (going_->load->is_proven()) going_->stage = Stage::copy;
   return {};
 }
 

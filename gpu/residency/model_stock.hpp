@@ -67,7 +67,7 @@ class ModelStock {
   Result<bool> advance(Bytes most);
   void abandon();
 
-  /// "read", "reserve", "copy" (from host memory or storage), "fork" (from peers as well), "keep" (to host memory) or
+  /// "read", "reserve" (and compare what is there already), "copy" (from host memory or storage), "fork" (from peers as well), "keep" (to host memory) or
   /// "ready": what the next piece does.
   [[nodiscard]] std::string_view phase() const;
   /// By all moves so far.
@@ -99,7 +99,7 @@ class ModelStock {
     double uses = 0.0;
     double priority = 0.0;  ///< Of the host copy.
   };
-  enum class Stage : std::uint8_t { read, reserve, copy, keep, ready };
+  enum class Stage : std::uint8_t { read, reserve, prove, copy, keep, ready };
   struct Going {
     ModelId model;
     Residency target = Residency::active;
@@ -113,6 +113,7 @@ class ModelStock {
   Result<void> advance_stage(Bytes most);
   Result<void> read(Bytes most);
   Result<void> reserve();
+  Result<void> prove(Bytes most);
   Result<void> copy(Bytes most);
   Result<void> without_peers(Error error);
   Result<void> keep(Bytes most);

@@ -190,13 +190,15 @@ struct Envelope {
     handOver @34 :HandOver;                # Worker -> worker: go on with this run.
     handOverEnded @35 :HandOverEnded;      # Worker -> worker: it is mine, or why not.
     runMoved @36 :RunMoved;                # Worker -> queue, scheduler: it is mine.
-    telemetry @37 :Telemetry;              # Worker -> oracle: what it does.
-    served @38 :Served;                    # Gateway -> oracle: what clients got.
-    modelTable @39 :ModelTable;            # Worker -> placement: what a model is made of.
-    forecast @40 :Forecast;                # Oracle -> placement, autoscaler, gateways: what is needed.
-    plan @41 :Plan;                        # Placement, autoscaler -> lifecycle, each other: what shall be where.
-    askQuote @42 :AskQuote;                # Gateway -> scheduler: when would it be there?
-    quoted @43 :Quoted;                    # Scheduler -> queue -> gateway: then.
+    reserveKv @37 :ReserveKv;              # Worker -> worker: set pages aside, a prompt will be computed for you.
+    kvReserved @38 :KvReserved;            # Worker -> worker: they are, or why not.
+    telemetry @39 :Telemetry;              # Worker -> oracle: what it does.
+    served @40 :Served;                    # Gateway -> oracle: what clients got.
+    modelTable @41 :ModelTable;            # Worker -> placement: what a model is made of.
+    forecast @42 :Forecast;                # Oracle -> placement, autoscaler, gateways: what is needed.
+    plan @43 :Plan;                        # Placement, autoscaler -> lifecycle, each other: what shall be where.
+    askQuote @44 :AskQuote;                # Gateway -> scheduler: when would it be there?
+    quoted @45 :Quoted;                    # Scheduler -> queue -> gateway: then.
   }
 }
 
@@ -611,7 +613,63 @@ struct KvPlace {
   # Of the worker's pool, in the order of positions.
 
   digest @8 :Text;
-  # Hex, of the bytes of all these pages in this order.
+  # Hex. Of the keys and values of all positions: of each page in turn, for each layer and head, the keys and then the
+  # values of its positions are hashed; the digest is the hash of these pages' hashes.
+}
+
+struct ReserveKv {
+  # Worker -> worker of the same host, when a prompt is let in and before anything of it is computed: set pages aside
+  # for it, and copy what becomes final while it does. Answered by KvReserved, but for `tokens` 0, which takes it back.
+  # What is set aside is free again when its time is up without progress. Loss: one of the two is reported lost to the
+  # other; HandOver needs no reservation.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  model @2 :Text;
+  # As in Run.
+
+  tokens @3 :Int64;
+  # Whose keys and values will come; 0: none any more.
+
+  from @4 :Text;
+  # Whose pool.
+
+  incarnation @5 :UInt64;
+  # Of `from`.
+
+  kv @6 :KvPlace;
+  # Of all these tokens; without a digest.
+
+  progressPage @7 :UInt32;
+  # The page of the pool of `from` in which it is said how much is final: one 64-bit word in the host's byte order. From
+  # its low end: 24 bits, tokens that are final in all layers; 24 bits, tokens of the chunk behind them; 16 bits, layers
+  # in which these are final, too. It is stored with release and read with acquire order.
+
+  progressOffset @8 :Int64;
+  # Where in that page, in bytes; a multiple of 64.
+}
+
+struct KvReserved {
+  # Worker -> worker, exactly one per ReserveKv that asks for pages. Loss: the worker is reported lost.
+
+  request @0 :UInt64;
+  # As in Run.
+
+  attempt @1 :UInt32 = 1;
+  # As in Run.
+
+  worker @2 :Text;
+  # Who says so.
+
+  code @3 :ErrorCode;
+  # None: the pages are set aside. Otherwise nothing has happened there.
+
+  why @4 :Text;
+  # With a code.
 }
 
 struct HandOver {
@@ -655,7 +713,8 @@ struct HandOverEnded {
 
 struct RunMoved {
   # Worker that has taken a run over -> queue and scheduler, once, before all else that it says of the run. The queue
-  # tells the gateway (Started); one that has no such run answers with Cancel. Loss: the worker is reported lost.
+  # tells the gateway (Started), and passes it on to `from`, which has answered for the run until then; one that has no
+  # such run answers with Cancel. Loss: the worker is reported lost.
 
   request @0 :UInt64;
   # As in Run.
@@ -799,6 +858,9 @@ struct InstanceStatus {
 
   steps @9 :UInt64;
   # Steps of the engine.
+
+  selfDecodes @10 :UInt64;
+  # Runs that another worker should have gone on with, and none did.
 }
 
 struct QueueStatus {
@@ -944,6 +1006,9 @@ struct InstanceState {
 
   why @11 :Text;
   # In words.
+
+  pinned @12 :Bool;
+  # By the last order that said so, until one has it leave.
 }
 
 struct Order {
@@ -980,7 +1045,10 @@ struct Order {
   idleAtLeastMillis @9 :Int64;
   # Fails when the model's last token is more recent.
 
-  role @10 :WorkerRole;
+  pin @10 :Bool;
+  # To be remembered, for a lifecycle that comes anew. An order to leave ends it.
+
+  role @11 :WorkerRole;
   # What the instance is for, on a worker whose own role is mixed.
 }
 
@@ -1104,6 +1172,19 @@ struct CommandEnded {
   # Each order's end.
 }
 
+struct ModelKv {
+  # Keys and values that lie in a pool for one model, in bytes.
+
+  model @0 :Text;
+  # Whose.
+
+  kv @1 :Int64;
+  # Pages of its live requests.
+
+  cached @2 :Int64;
+  # Pages that would give way.
+}
+
 struct WorkerMemory {
   # Worker -> gateways and lifecycle: its memory in bytes, when that has changed, at most twice a second. Loss is
   # harmless.
@@ -1134,6 +1215,9 @@ struct WorkerMemory {
 
   hostMax @8 :Int64;
   # Their budget.
+
+  models @9 :List(ModelKv);
+  # The parts of `kv` and `cached`, of models that have any.
 }
 
 # ---- Control loops -----------------------------------------------------------------------------------------

@@ -53,10 +53,11 @@ struct InstanceState {
   Bytes host{0};     ///< Of its copy in host memory.
   ErrorCode code = ErrorCode::none;  ///< Of the last attempt to load it; none after a good one.
   std::string why;
+  bool pinned = false;  ///< By the last order that said so, until one has it leave.
 };
 BOOST_DESCRIBE_STRUCT(InstanceState, (),
                       (worker, model, incarnation, residency, target, live, weights, missing, own, host, code,
-                       why))
+                       why, pinned))
 
 /// Lifecycle -> worker: bring the model to `target`. Answered by exactly one OrderEnded, also when repeated.
 /// Orders for the same model and target join; another target replaces what is under way, whose orders end as
@@ -72,11 +73,12 @@ struct Order {
   Millis drain_for{0};             ///< How long live requests may take to end.
   AtDeadline at_deadline = AtDeadline::stay;
   Millis idle_at_least{0};  ///< Fails when the model's last token is more recent.
+  bool pin = false;  ///< To be remembered, for a lifecycle that comes anew. An order to leave ends it.
   WorkerRole role = WorkerRole::mixed;  ///< What the instance is for, on a worker whose own role is mixed.
 };
 BOOST_DESCRIBE_STRUCT(Order, (),
                       (operation, epoch, incarnation, model, target, sources, may_evict, drain_for, at_deadline,
-                       idle_at_least, role))
+                       idle_at_least, pin, role))
 
 /// One part of an order's work: "open", "read", "reserve", "copy", "fork", "keep", "ready".
 struct Phase {
@@ -147,6 +149,14 @@ struct CommandEnded {
 };
 BOOST_DESCRIBE_STRUCT(CommandEnded, (), (command, code, why, orders))
 
+/// Keys and values that lie in a pool for one model.
+struct ModelKv {
+  ModelId model;
+  Bytes kv{0};      ///< Pages of its live requests,
+  Bytes cached{0};  ///< and those that would give way.
+};
+BOOST_DESCRIBE_STRUCT(ModelKv, (), (model, kv, cached))
+
 /// Worker -> gateways and lifecycle: its memory, when that has changed, at most twice a second. Loss is
 /// harmless.
 struct WorkerMemory {
@@ -159,7 +169,8 @@ struct WorkerMemory {
   Bytes shared{0};    ///< What the tables of all models name, less what their distinct segments hold.
   Bytes host{0};      ///< Copies in host memory.
   Bytes host_max{0};
+  std::vector<ModelKv> models;  ///< The parts of `kv` and `cached`, of models that have any.
 };
-BOOST_DESCRIBE_STRUCT(WorkerMemory, (), (worker, pool, weights, kv, cached, free, shared, host, host_max))
+BOOST_DESCRIBE_STRUCT(WorkerMemory, (), (worker, pool, weights, kv, cached, free, shared, host, host_max, models))
 
 }  // namespace sangam

@@ -19,8 +19,8 @@ using Message = std::variant<Submit, Accepted, Refused, Started, Interrupted, Ca
                              Dispatch, CannotBeOnTime, Run, TokensProduced, PrefillFinished, RunEnded,
                              InstanceReady, InstanceGone, InstanceStatus, QueueStatus, ActorFound, ActorLost, InstanceState,
                              Order, OrderEnded, Wanted, Unservable, Command, CommandEnded, WorkerMemory, HandOver,
-                             HandOverEnded, RunMoved, Telemetry, Served, ModelTable, Forecast, Plan, AskQuote,
-                             Quoted>;
+                             HandOverEnded, RunMoved, ReserveKv, KvReserved, Telemetry, Served, ModelTable, Forecast,
+                             Plan, AskQuote, Quoted>;
 
 /// W3C Trace Context: which trace and span this message belongs to; all zero where there is none.
 struct TraceContext {

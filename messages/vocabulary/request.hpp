@@ -214,10 +214,40 @@ struct KvPlace {
   std::int64_t head_dim = 0;
   std::int64_t tokens_per_page = 0;
   std::vector<std::uint32_t> pages;  ///< Of the worker's pool, in the order of positions.
-  std::string digest;                ///< Hex, of the bytes of all these pages in this order.
+  /// Hex, of the keys and values of all positions: the hash of the pages' hashes, of each page by layer and head the
+  /// keys, then the values.
+  std::string digest;
 };
 BOOST_DESCRIBE_STRUCT(KvPlace, (),
                       (kv_name, isa, page, layers, kv_heads, head_dim, tokens_per_page, pages, digest))
+
+/// Worker -> worker of the same host, when a prompt is let in and before anything of it is computed: set pages aside for
+/// it, and copy what becomes final while it does. Answered by KvReserved, but for `tokens` 0, which takes it back.
+/// What is set aside is free again when its time is up without progress, or one of the two is lost.
+struct ReserveKv {
+  RequestId request{};
+  Attempt attempt = 1;
+  ModelId model;
+  Tokens tokens{0};  ///< Whose keys and values will come.
+  ActorName from;
+  Incarnation incarnation{};  ///< Of `from`.
+  KvPlace kv = {};            ///< Of all these tokens; nothing of it is computed yet, so without a digest.
+  /// Where, in the pool of `from`, it is said how much is final; the schema has the format.
+  std::uint32_t progress_page = 0;
+  Bytes progress_offset{0};
+};
+BOOST_DESCRIBE_STRUCT(ReserveKv, (),
+                      (request, attempt, model, tokens, from, incarnation, kv, progress_page, progress_offset))
+
+/// The answer to ReserveKv.
+struct KvReserved {
+  RequestId request{};
+  Attempt attempt = 1;
+  ActorName worker;
+  ErrorCode code = ErrorCode::none;  ///< None: the pages are set aside. Otherwise nothing has happened here.
+  std::string why = {};
+};
+BOOST_DESCRIBE_STRUCT(KvReserved, (), (request, attempt, worker, code, why))
 
 /// Worker -> worker of the same host: go on with a run whose prompt is computed. All or nothing; answered by
 /// HandOverEnded, until when the pages stay as they are.
@@ -242,7 +272,8 @@ struct HandOverEnded {
 BOOST_DESCRIBE_STRUCT(HandOverEnded, (), (request, attempt, worker, code, why))
 
 /// Worker that has taken a run over -> queue and scheduler, before anything else that it says of the run. The queue
-/// tells the gateway (Started); one that has no such run answers with Cancel.
+/// tells the gateway (Started), and passes it on to `from`, which has answered for the run until then; one that has no
+/// such run answers with Cancel.
 struct RunMoved {
   RequestId request{};
   Attempt attempt = 1;

@@ -53,10 +53,11 @@ struct InstanceStatus {
   std::uint64_t prefix_queries = 0;    ///< Tokens looked up.
   std::uint64_t prefix_hits = 0;       ///< Tokens found.
   std::uint64_t steps = 0;
+  std::uint64_t self_decodes = 0;  ///< Runs that another worker should have gone on with, and none did.
 };
 BOOST_DESCRIBE_STRUCT(InstanceStatus, (),
                       (worker, model, running, waiting, kv_used, kv_total, preemptions, prefix_queries,
-                       prefix_hits, steps))
+                       prefix_hits, steps, self_decodes))
 
 /// Queue -> gateways and oracle, twice a second and when a count falls to zero. Loss is harmless.
 struct QueueStatus {

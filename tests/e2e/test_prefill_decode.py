@@ -60,6 +60,9 @@ def test_the_bits_are_those_of_a_mixed_worker(mesh, expected):
     assert run_all(mesh.url, MODEL) == expected
     wait_until(lambda: mesh.log.read_text().count("worker.took_over") == before + STREAMS, 10, "each run was handed over")
     wait_until(lambda: no_page_is_held(mesh), 10, "all pages are given back")
+    assert mesh.log.read_text().count("in_advance=yes") >= STREAMS // 2  # The rest may have found no place yet.
+    counted = [line for line in get(mesh, "/metrics").splitlines() if line.startswith("sangam_self_decodes_total")]
+    assert any(MODEL in line for line in counted), counted
 
 
 @pytest.mark.parametrize("worker", ["worker/1", "worker/2"])

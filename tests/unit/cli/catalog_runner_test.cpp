@@ -33,8 +33,12 @@ class LoadOnly final : public Runner {
   Tokens kv_capacity(const ModelId&) const override { return Tokens(8); }
   Result<void> add(const Run&) override { return {}; }
   Result<void> add_prefill(const Run&) override { return {}; }
+  std::vector<ReserveKv> take_begun() override { return {}; }
   Result<KvPlace> kv_place(const Run&) const override { return KvPlace{}; }
   void let_go(RequestId) override {}
+  Result<void> reserve_kv(const ReserveKv&) override { return {}; }
+  KvPulled pull_kv() override { return {}; }
+  void drop_kv(RequestId) override {}
   Result<void> take_over(const HandOver&) override { return {}; }
   void cancel(RequestId) override {}
   bool has_work() const override { return false; }

@@ -27,7 +27,7 @@ TEST_CASE("a request says the same alone, among 32, and whatever the rows of a s
       CHECK(bench.told(number).prefill_rows == 1 + std::int64_t(number * 5 % 60));
     }
     for (const ScriptedStep& step : bench.steps()) CHECK(step.rows <= rows);
-    CHECK(bench.pool().pages().free() == Pages{64});
+    CHECK(bench.pool().available() == Pages{64});
   }
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("when pages run out the youngest waits, and says the same later") {
     CHECK(bench.told(number).prefills_done == 1);
     CHECK(bench.told(number).prefill_rows == 250);
   }
-  CHECK(bench.pool().pages().free() == Pages{3});
+  CHECK(bench.pool().available() == Pages{3});
 }
 
 TEST_CASE("a better class takes pages and places from the last of a worse one") {
@@ -142,10 +142,10 @@ TEST_CASE("a cancelled request is silent at once and its pages are free") {
   REQUIRE(bench.engine().add(request(1, 10, 100)));
   REQUIRE(bench.engine().add(request(2, 10, 3)));
   bench.step();
-  CHECK(bench.pool().pages().free() == Pages{63});
+  CHECK(bench.pool().available() == Pages{63});
   CHECK(bench.engine().cancel(RequestId{1}));
   CHECK_FALSE(bench.engine().cancel(RequestId{1}));
-  CHECK(bench.pool().pages().free() == Pages{64});
+  CHECK(bench.pool().available() == Pages{64});
   bench.run_dry();
   CHECK(bench.told(1).tokens.size() == 1);
   CHECK(bench.told(2).tokens.size() == 3);
@@ -202,7 +202,7 @@ TEST_CASE("numbers that the model gets wrong end that request alone") {
   CHECK(bench.told(1).why.find("nan") != std::string::npos);
   CHECK(bench.told(1).tokens.size() == 2);
   CHECK(bench.told(2).tokens.size() == 20);
-  CHECK(bench.pool().pages().free() == Pages{64});
+  CHECK(bench.pool().available() == Pages{64});
 }
 
 TEST_CASE("what can never run is refused when it comes") {
@@ -239,7 +239,7 @@ TEST_CASE("a sequence whose pages went to weights meanwhile fails with the numbe
   bench.load(kModel, {.context = 2000});
   REQUIRE(bench.engine().add(request(1, 700, 5)));  // 3 pages
   REQUIRE(bench.engine().add(request(2, 10, 5)));
-  const auto weights = bench.pool().pages().take_extent(Pages{2});
+  const auto weights = bench.pool().reserve_weights(Pages{2});
   REQUIRE(weights);
   bench.run_dry();
   CHECK(bench.told(1).code == ErrorCode::exhausted);
@@ -269,7 +269,7 @@ TEST_CASE("random arrivals, cancels and classes over two models never change wha
     if (random() % 5 == 0 && bench.engine().cancel(RequestId{victim})) cancelled[victim] = true;
   }
   bench.run_dry();
-  CHECK(bench.pool().pages().free() == Pages{40});
+  CHECK(bench.pool().available() == Pages{40});
   CHECK(bench.engine().stats(kModel).count.preemptions + bench.engine().stats(other).count.preemptions > 20);
   for (const auto& [number, run] : runs) {
     CAPTURE(number);

@@ -11,8 +11,6 @@ using namespace sangam;
 
 namespace {
 
-constexpr Instant kStart{};
-constexpr Instant kLater = kStart + Seconds{5};
 const ScriptedModel::Script kDeep{.bytes_per_token = 64, .layers = 4, .context = 400};  // 64 tokens a page
 
 /// Copies between two engines' pools as soon as a layer is told.
@@ -20,7 +18,13 @@ class Courier final : public KvSink {
  public:
   Courier(ScriptedEngine& from, ScriptedEngine& to) : from_(from), to_(to) {}
 
+  void begins(RequestId request, std::span<const PageId> pages) override {
+    begun = request;
+    source.assign(pages.begin(), pages.end());
+  }
   void layer_done(const KvPart& part) override {
+    CHECK(begun == part.request);
+    CHECK(std::equal(source.begin(), source.end(), part.pages.begin(), part.pages.end()));
     parts.push_back(part);
     const KvTerms terms = from_.engine().kv_terms(kModel).value();
     for (const KvPiece& piece : kv_pieces(terms.layout, part.layer, part.first, part.count)) {
@@ -31,6 +35,8 @@ class Courier final : public KvSink {
   }
 
   std::vector<PageId> destination;
+  std::vector<PageId> source;
+  RequestId begun{};
   std::vector<KvPart> parts;  ///< `pages` are gone.
   std::size_t bytes = 0;
 
@@ -47,9 +53,9 @@ struct Pair {
     decode.load(kModel, kDeep, kv_name);
   }
 
-  [[nodiscard]] KvWish wish(const Run& run, Instant expires = kLater) {
+  [[nodiscard]] KvWish wish(const Run& run) {
     const auto tokens = std::int64_t(run.prompt.size() + run.generated.size());
-    return {run.request, kModel, Tokens(tokens), prefill.engine().kv_terms(kModel).value(), expires};
+    return {run.request, kModel, Tokens(tokens), prefill.engine().kv_terms(kModel).value()};
   }
 
   /// Until the prompt has been computed and told.
@@ -71,8 +77,8 @@ struct Pair {
     for (ScriptedEngine* bench : {&prefill, &decode}) {
       CHECK_FALSE(bench->engine().has_work());
       CHECK(bench->engine().stats(kModel).handing_over == Pages{0});
-      CHECK(bench->pool().pages().free() + bench->engine().spare_pages().reclaimable() ==
-            bench->pool().pages().total());
+      CHECK(bench->pool().available() == bench->pool().pages().total());
+      CHECK(bench->pool().ledger().models.at(kModel).kv == Pages{0});
     }
   }
 
@@ -267,36 +273,30 @@ TEST_CASE("a prompt whose first token ends it keeps its pages until it is let go
     CHECK(prefill.engine().stats(kModel).handing_over == Pages{2});
     CHECK(prefill.engine().unload(kModel).error().code == ErrorCode::unavailable);
     CHECK(prefill.engine().handed_over(RequestId{1}));
-    CHECK(prefill.engine().spare_pages().reclaimable() == Pages{fails ? 0 : 1});
+    CHECK(prefill.engine().stats(kModel).kept == Pages{fails ? 0 : 1});
     CHECK(prefill.engine().unload(kModel));
   }
 }
 
-TEST_CASE("a reservation is all or nothing, can be prolonged, and goes back when it expires unused") {
+TEST_CASE("a reservation is all or nothing, and goes back when it is cancelled") {
   Pair pair({.running_max = 8}, 8);
   Engine& decode = pair.decode.engine();
   const Run run = request(1, 300, 20);  // 5 pages
-  const auto pages = decode.reserve_kv(pair.wish(run, kStart + Seconds{1})).value();
-  CHECK(pages.size() == 5);
-  CHECK(pair.decode.pool().pages().free() == Pages{3});
-  CHECK(decode.next_expiry() == kStart + Seconds{1});
+  CHECK(decode.reserve_kv(pair.wish(run)).value().size() == 5);
+  CHECK(pair.decode.pool().available() == Pages{3});
 
   const auto refused = decode.reserve_kv(pair.wish(request(2, 200, 9)));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::exhausted);
   CHECK(refused.error().context.find("needed=4") != std::string::npos);
   CHECK(refused.error().context.find("available=3") != std::string::npos);
-  CHECK(pair.decode.pool().pages().free() == Pages{3});
+  CHECK(pair.decode.pool().available() == Pages{3});
 
-  const auto again = decode.reserve_kv(pair.wish(run, kStart + Seconds{3})).value();
-  CHECK(again.data() == pages.data());
-  CHECK(pair.decode.pool().pages().free() == Pages{3});
-  CHECK(decode.expire(kStart + Seconds{3} - Micros{1}).empty());
-  CHECK(decode.expire(kStart + Seconds{3}) == std::vector{run.request});
-  CHECK(pair.decode.pool().pages().free() == Pages{8});
-  CHECK_FALSE(decode.next_expiry().has_value());
+  CHECK(decode.reserve_kv(pair.wish(run)).error().code == ErrorCode::invalid_input);  // it is reserved already
+  CHECK(decode.cancel(run.request));
+  CHECK(pair.decode.pool().available() == Pages{8});
   CHECK(decode.add_prefilled(run).error().code == ErrorCode::not_found);
-  CHECK(pair.decode.engine().reserve_kv(pair.wish(request(2, 200, 9))));
+  CHECK(decode.reserve_kv(pair.wish(request(2, 200, 9))));
 }
 
 TEST_CASE("a reservation has a place and a page to grow into beside those who run") {
@@ -311,7 +311,7 @@ TEST_CASE("a reservation has a place and a page to grow into beside those who ru
   pair.decode.step();
   CHECK(decode.stats(kModel).count.running == 1);  // the second place is promised
   CHECK(decode.reserve_kv(pair.wish(request(5, 10, 9))).error().code == ErrorCode::exhausted);
-  CHECK(decode.expire(kLater) == std::vector{RequestId{3}});
+  CHECK(decode.cancel(RequestId{3}));
   pair.decode.run_dry();
   check_equal(pair.decode.told(4), alone(request(4, 10, 5), kDeep));
   CHECK(pair.decode.told(1).tokens.size() == 200);

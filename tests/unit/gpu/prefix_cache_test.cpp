@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ using namespace sangam;
 namespace {
 
 constexpr std::int64_t kPerPage = 2;
+const ModelId kModel("model");
 using Words = std::vector<TokenId>;  // from the first token to a page's last
 
 Digest strong(std::span<const std::byte> bytes) {
@@ -94,24 +96,31 @@ struct Reader {
   Words tokens;  // whole pages that it uses
 };
 
+std::unique_ptr<PagePool> pool_of(std::int64_t pages) {
+  return PagePool::create({Bytes{pages * 4096}, Bytes{4096}}).value();
+}
+
+/// Weights that come and go take so many pages away.
+void reclaim(PagePool& pool, Pages pages) { REQUIRE(pool.reserve_weights(pool.pages().free() + pages)); }
+
 /// One sequence comes: uses what is there and adds one page behind it, perhaps.
-Reader arrive(PrefixCache& cache, NaiveCache& naive, FreePages& pages, const Words& wanted) {
-  Reader reader{cache.open({"weights", "tenant", kPerPage}), {}};
+Reader arrive(PrefixCache& cache, NaiveCache& naive, PagePool& pool, const Words& wanted) {
+  const PageOwner owner = pool.owner_of(kModel);
+  Reader reader{cache.open({"weights", "tenant", kPerPage}, owner), {}};
   std::vector<PageId> found;
   cache.follow(reader.chain, wanted, found);
   REQUIRE(found == naive.found(wanted));
   auto used = std::ptrdiff_t(found.size()) * kPerPage;
   reader.tokens.assign(wanted.begin(), wanted.begin() + used);
   naive.use(reader.tokens);
-  if (const auto page = pages.take_lowest(); page && std::size_t(used + kPerPage) <= wanted.size()) {
+  if (pool.pages().free() == Pages{0} || std::size_t(used + kPerPage) > wanted.size()) return reader;
+  if (const auto page = pool.take(owner)) {
     const Words more(wanted.begin(), wanted.begin() + used + kPerPage);
     const PageId in_use = cache.keep(reader.chain, std::span(more).last(kPerPage), *page);
     REQUIRE(in_use == naive.keep(more, *page));
     naive.leave(reader.tokens);
     reader.tokens = more;
     naive.use(more);
-  } else if (page) {
-    pages.give_back({*page, Pages{1}});
   }
   return reader;
 }
@@ -119,33 +128,36 @@ Reader arrive(PrefixCache& cache, NaiveCache& naive, FreePages& pages, const Wor
 void random_use(const PrefixCache::Hash& hash, std::uint64_t seed) {
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  FreePages pages(Pages{40});
+  const auto pool = pool_of(40);
+  (void)pool->owner_of(kModel);
   {
-    PrefixCache cache(pages, hash);
+    PrefixCache cache(*pool, hash);
     NaiveCache naive;
     std::vector<Reader> readers;
     for (int turn = 0; turn < 4000; ++turn) {
       if (random() % 2 == 0 && readers.size() < 12) {
         Words wanted(random() % 14);
         for (TokenId& token : wanted) token = TokenId(random() % 2);
-        readers.push_back(arrive(cache, naive, pages, wanted));
+        readers.push_back(arrive(cache, naive, *pool, wanted));
       } else if (!readers.empty()) {
         const std::size_t leaver = random() % readers.size();
         cache.close(readers[leaver].chain);
         naive.leave(readers[leaver].tokens);
         readers.erase(readers.begin() + std::ptrdiff_t(leaver));
       }
-      if (random() % 8 == 0 && cache.reclaimable() > Pages{0}) {
+      if (random() % 8 == 0 && cache.idle("weights") > Pages{0}) {
         naive.give_up();
-        REQUIRE(cache.reclaim(Pages{1}) == Pages{1});
+        reclaim(*pool, Pages{1});
       }
-      REQUIRE(cache.reclaimable().count() == naive.idle());
+      REQUIRE(cache.idle("weights").count() == naive.idle());
       REQUIRE(cache.held().count() == naive.size());
-      REQUIRE(pages.free() + cache.held() == pages.total());
+      REQUIRE(pool->pages().free() + cache.held() == pool->pages().total());
+      const ModelPages counted = pool->ledger().models.at(kModel);
+      REQUIRE(counted == ModelPages{cache.held() - cache.idle("weights"), cache.idle("weights")});
     }
     for (Reader& reader : readers) cache.close(reader.chain);
   }
-  CHECK(pages.free() == pages.total());
+  CHECK(pool->pages().free() == pool->pages().total());
 }
 
 }  // namespace
@@ -158,46 +170,73 @@ TEST_CASE("any use finds what a naive cache finds, and gives up the same pages, 
 }
 
 TEST_CASE("a page that two have computed is kept once") {
-  FreePages pages(Pages{4});
-  PrefixCache cache(pages, strong);
+  const auto pool = pool_of(4);
+  const PageOwner owner = pool->owner_of(kModel);
+  PrefixCache cache(*pool, strong);
   const Words tokens{7, 8};
-  PrefixCache::Chain first = cache.open({"weights", "", kPerPage});
-  PrefixCache::Chain second = cache.open({"weights", "", kPerPage});
-  const PageId page = pages.take_lowest().value();
-  const PageId twin = pages.take_lowest().value();
+  PrefixCache::Chain first = cache.open({"weights", "", kPerPage}, owner);
+  PrefixCache::Chain second = cache.open({"weights", "", kPerPage}, owner);
+  const PageId page = pool->take(owner).value();
+  const PageId twin = pool->take(owner).value();
   CHECK(cache.keep(first, tokens, page) == page);
   CHECK(cache.keep(second, tokens, twin) == page);
   CHECK(cache.held() == Pages{1});
-  pages.give_back({twin, Pages{1}});
+  pool->give_back(twin, owner);
   cache.close(first);
-  CHECK(cache.reclaimable() == Pages{0});
-  CHECK(cache.reclaim(Pages{9}) == Pages{0});
+  CHECK(cache.idle("weights") == Pages{0});
+  CHECK_FALSE(pool->reserve_weights(Pages{4}));
+  CHECK(pool->ledger().models.at(kModel) == ModelPages{Pages{1}, Pages{0}});
   cache.close(second);
-  CHECK(cache.reclaim(Pages{9}) == Pages{1});
-  CHECK(pages.free() == Pages{4});
+  CHECK(pool->ledger().models.at(kModel) == ModelPages{Pages{0}, Pages{1}});
+  CHECK(pool->reserve_weights(Pages{4}));
+  CHECK(pool->pages().free() == Pages{4});
 }
 
 TEST_CASE("realms share nothing, even under one hash for everything") {
-  FreePages pages(Pages{8});
-  PrefixCache cache(pages, [](std::span<const std::byte>) { return Digest{}; });
+  const auto pool = pool_of(8);
+  const PageOwner owner = pool->owner_of(kModel);
+  PrefixCache cache(*pool, [](std::span<const std::byte>) { return Digest{}; });
   const Words tokens{7, 8};
   const std::vector<PrefixRealm> realms{
       {"weights", "a", 2}, {"weights", "b", 2}, {"weights", "", 2}, {"others", "a", 2}};
   for (const PrefixRealm& realm : realms) {
     CAPTURE(realm.model + " " + realm.salt);
     std::vector<PageId> found;
-    PrefixCache::Chain chain = cache.open(realm);
+    PrefixCache::Chain chain = cache.open(realm, owner);
     cache.follow(chain, tokens, found);
     CHECK(found.empty());
-    const PageId page = pages.take_lowest().value();
+    const PageId page = pool->take(owner).value();
     CHECK(cache.keep(chain, tokens, page) == page);
     cache.close(chain);
   }
   for (std::uint32_t i = 0; i < realms.size(); ++i) {
     std::vector<PageId> found;
-    PrefixCache::Chain chain = cache.open(realms[i]);
+    PrefixCache::Chain chain = cache.open(realms[i], owner);
     cache.follow(chain, tokens, found);
     CHECK(found == std::vector{PageId{i}});
     cache.close(chain);
   }
+}
+
+TEST_CASE("what idles of a model at rest gives way before that of one with live requests") {
+  const auto pool = pool_of(6);
+  const PageOwner busy = pool->owner_of(kModel), resting = pool->owner_of(ModelId("resting"));
+  PrefixCache cache(*pool, strong);
+  for (const auto& [name, owner] : {std::pair{"resting", resting}, std::pair{"busy", busy}}) {
+    PrefixCache::Chain chain = cache.open({name, "", kPerPage}, owner);
+    for (TokenId token = 0; token < 4; token += 2)
+      (void)cache.keep(chain, Words{token, token + 1}, pool->take(owner).value());
+    cache.close(chain);
+  }
+  const PageId live = pool->take(busy).value();
+  const auto again = pool->take(resting);  // used last, but without live pages once it is given back
+  pool->give_back(*again, resting);
+  const Reservation first = pool->reserve_weights(Pages{3}).value();
+  CHECK(cache.idle("resting") == Pages{0});
+  CHECK(cache.idle("busy") == Pages{2});
+  const Reservation second = pool->reserve_weights(Pages{2}).value();
+  CHECK(cache.idle("busy") == Pages{0});
+  CHECK_FALSE(pool->take(resting).has_value());  // what lives stays
+  CHECK(pool->state(live).use == PageUse::kv);
+  pool->give_back(live, busy);
 }

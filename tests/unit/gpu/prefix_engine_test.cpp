@@ -1,6 +1,7 @@
 // The prefix cache in the engine: what is found, for whom, and that nobody says anything else because of it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -33,7 +34,12 @@ ScriptedEngine::Told& run_one(ScriptedEngine& bench, const Run& run) {
 }
 
 Pages kept(ScriptedEngine& bench) {
-  return bench.engine().spare_pages().reclaimable();
+  return bench.engine().stats(kModel).kept;
+}
+
+/// Weights come and go; so many pages have to give way to them, if they are to be had.
+void shrink(ScriptedEngine& bench, Pages pages) {
+  (void)bench.pool().reserve_weights(std::min(bench.pool().pages().free() + pages, bench.pool().available()));
 }
 
 }  // namespace
@@ -51,7 +57,7 @@ TEST_CASE("a prompt that was there before is computed from behind its last whole
   const RosterCount count = bench.engine().stats(kModel).count;
   CHECK(count.prefix_queries == 1200);
   CHECK(count.prefix_hits == 512);
-  CHECK(bench.pool().pages().free() + kept(bench) == Pages{64});
+  CHECK(bench.pool().available() == Pages{64});
 }
 
 TEST_CASE("of a prompt that is there as a whole, at least one token is computed") {
@@ -119,7 +125,7 @@ TEST_CASE("a step that fails keeps nothing of what it computed") {
   bench.load(kModel, {.context = 2000, .not_a_number_at = 600}, kWeights);
   CHECK(run_one(bench, request(1, 600, 3)).finish == FinishReason::failed);
   CHECK(kept(bench) == Pages{1});  // of the first 300; the step that went wrong had filled a second page
-  CHECK(bench.pool().pages().free() + kept(bench) == Pages{64});
+  CHECK(bench.pool().available() == Pages{64});
 }
 
 TEST_CASE("what is cancelled leaves behind the pages that it had filled") {
@@ -185,12 +191,15 @@ TEST_CASE("weights can have what is kept, and never what is in use") {
   (void)run_one(bench, first);
   REQUIRE(bench.engine().add(again(first, 2)));
   bench.step();
-  CHECK(bench.engine().spare_pages().reclaim(Pages{8}) == Pages{0});
+  CHECK(kept(bench) == Pages{0});
+  CHECK_FALSE(bench.pool().reserve_weights(Pages{6}));
+  CHECK(bench.pool().reserve_weights(Pages{5}));
   CHECK(bench.engine().stats(kModel).count.pages == Pages{3});
   bench.run_dry();
   check_equal(bench.told(2), alone(again(first, 2), kLong));
-  CHECK(bench.engine().spare_pages().reclaim(Pages{8}) == Pages{2});
-  CHECK(bench.pool().pages().free() == Pages{8});
+  CHECK(kept(bench) == Pages{2});
+  CHECK(bench.pool().reserve_weights(Pages{8}));
+  CHECK(kept(bench) == Pages{0});
 }
 
 TEST_CASE("the pool takes what is kept when weights need it") {
@@ -200,6 +209,34 @@ TEST_CASE("the pool takes what is kept when weights need it") {
   CHECK(kept(bench) == Pages{2});
   CHECK(bench.pool().reserve_weights(Pages{7}));
   CHECK(kept(bench) == Pages{1});
+}
+
+TEST_CASE("the ledger tells apart what each model's live requests need and what would give way") {
+  ScriptedEngine bench({.step_tokens = Tokens{800}}, 12);
+  const ModelId other("other");
+  bench.load(kModel, kLong, kWeights);
+  bench.load(other, {.context = 2000, .salt = 99}, "other weights");
+  const auto of_model = [&](const ModelId& model) { return bench.pool().ledger().models[model]; };
+  Run run = request(1, 700, 9);
+  run.model = other;
+  REQUIRE(bench.engine().add(run));
+  bench.step();
+  CHECK(of_model(other).kv == Pages{3});
+  CHECK(of_model(other).cached == Pages{3});  // as many as the step took are ready for the next one
+  bench.run_dry();
+  CHECK(of_model(other).kv == Pages{0});
+  CHECK(bench.pool().available() == Pages{12});
+
+  REQUIRE(bench.engine().add(request(2, 1500, 40)));  // 6 pages, of 12 less what the other one keeps
+  bench.step();
+  bench.step();
+  CHECK(of_model(kModel).kv == Pages{6});
+  REQUIRE(bench.engine().add(request(3, 1300, 40)));  // 6 more: the model at rest gives all it has
+  bench.run_dry();
+  CHECK(of_model(other) == ModelPages{});
+  CHECK(bench.engine().stats(kModel).count.preemptions == 0);
+  check_equal(bench.told(2), alone(request(2, 1500, 40), kLong));
+  check_equal(bench.told(3), alone(request(3, 1300, 40), kLong));
 }
 
 TEST_CASE("a preempted request goes on from the pages that are still there") {
@@ -249,10 +286,10 @@ TEST_CASE("random shared prompts, tenants, cancels and a scarce pool never chang
       for (auto steps = random() % 12; steps > 0; --steps) bench.step();
       const std::uint64_t victim = 1 + random() % number;
       if (random() % 5 == 0 && bench.engine().cancel(RequestId{victim})) cancelled[victim] = true;
-      if (random() % 9 == 0) (void)bench.engine().spare_pages().reclaim(Pages(std::int64_t(random() % 4)));
+      if (random() % 9 == 0) shrink(bench, Pages(std::int64_t(random() % 9)));
     }
     bench.run_dry();
-    CHECK(bench.pool().pages().free() + kept(bench) == Pages{40});
+    CHECK(bench.pool().available() == Pages{40});
     CHECK(bench.engine().stats(kModel).count.preemptions > 10);
     CHECK(bench.engine().stats(kModel).count.prefix_hits > 1000);
     for (const auto& [number, run] : runs) {

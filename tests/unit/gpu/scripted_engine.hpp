@@ -32,7 +32,7 @@ class ScriptedEngine {
 
   explicit ScriptedEngine(EngineOptions options, std::int64_t pages = 64,
                           PrefixCache::Hash hash = strong_hash)
-      : pool_(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}).value()),
+      : pool_(PagePool::create({Bytes{pages * kPage}, Bytes{kPage}}, {.poison = true}).value()),
         engine_(options, *pool_, std::move(hash)) {}
 
   static Digest strong_hash(std::span<const std::byte> bytes) { return digest_of(bytes); }

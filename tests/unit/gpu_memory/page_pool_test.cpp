@@ -83,14 +83,6 @@ TEST_CASE("the ledger counts every page once, by use and by model") {
   CHECK(pool->ledger().free == Pages{8});
 }
 
-TEST_CASE("pages that are taken past the pool's verbs stand under the empty name") {
-  const auto pool = pool_of(4);
-  const PageId page = *pool->pages().take_lowest();
-  CHECK(pool->ledger().models.at(ModelId()).kv == Pages{1});
-  pool->pages().give_back({page, Pages{1}});
-  CHECK(pool->ledger().models.empty());
-}
-
 TEST_CASE("a reservation that is not committed leaves nothing behind") {
   const auto pool = pool_of(10);
   const PoolLedger before = pool->ledger();

@@ -205,6 +205,7 @@ TEST_CASE("a fork moves only what the peer lacks, from scattered pages to scatte
   }
   auto load = target.begin(slots).value();
   CHECK(load.bytes() == Bytes{10 * kPage + 5});
+  while (!load.is_proven()) REQUIRE(load.prove(Bytes{3000}));  // the tied ones
   while (!load.complete()) REQUIRE(load.copy(Bytes{3000}));
   const SlotTable forked = target.commit(std::move(load));
   for (const Weight* weight : {&embedding, &head, &mine, &common}) CHECK(holds(forked, *weight));
@@ -297,6 +298,45 @@ TEST_CASE("a load keeps what it shares resident until it is committed") {
   CHECK(pool->ledger().free == Pages{16});
 }
 
+TEST_CASE("what is there is compared piece by piece, and what only looks equal gets pages of its own") {
+  for (const std::int64_t pages : {12, 11}) {
+    CAPTURE(pages);
+    const auto pool = pool_of(pages);
+    SegmentStore store(*pool, [](std::span<const std::byte>) { return Digest{}; });
+    const Weight there("there", 4 * kPage, 1);
+    Weight near("near", 4 * kPage, 1), twin("twin", 4 * kPage, 1), far("far", 4 * kPage, 3);
+    near.bytes.back() ^= std::byte{1};
+    const auto table = store.load(tensors_of({&there})).value();
+    std::vector<WantedSlot> slots;
+    for (const Weight* weight : {&near, &twin, &far}) {
+      slots.push_back(weight->wanted(true));
+      slots.back().digest = Digest{};
+    }
+    auto load = store.begin(slots).value();
+    CHECK(load.bytes() == Bytes{0});
+    CHECK_FALSE(load.is_proven());
+    CHECK_FALSE(load.complete());
+    Result<void> proven;
+    int pieces = 0;
+    for (; proven && !load.is_proven(); ++pieces) proven = load.prove(Bytes{2 * kPage});
+    CHECK(pieces >= 6);  // three of four pages each, two at a time
+    CHECK(proven.has_value() == (pages == 12));
+    if (!proven) {
+      CHECK(proven.error().code == ErrorCode::exhausted);
+      CHECK(pool->ledger().reserved == Pages{0});
+      CHECK_FALSE(load.complete());
+      continue;
+    }
+    CHECK(load.bytes() == Bytes{8 * kPage});
+    CHECK(pool->ledger().reserved == Pages{8});
+    while (!load.complete()) REQUIRE(load.copy(Bytes{3000}));
+    const SlotTable all = store.commit(std::move(load));
+    for (const Weight* weight : {&near, &twin, &far}) CHECK(holds(all, *weight));
+    CHECK(all.find("twin")->bytes.data() == table.find("there")->bytes.data());
+    CHECK(store.ledger().segments == 3);
+  }
+}
+
 TEST_CASE("whatever call to the device fails, a load leaves everything as it was") {
   for (int good_calls = 0; good_calls < 4; ++good_calls) {
     CAPTURE(good_calls);
@@ -333,5 +373,8 @@ TEST_CASE("weights on a device whose memory the host cannot reach are compared a
   CHECK(other.is(view.read(second.find("other")->bytes).value()));
   const std::vector slots{other.wanted(true)};
   other.bytes[0] ^= std::byte{1};
-  CHECK_FALSE(store.begin(slots).value().copy(Bytes{kPage}));
+  auto load = store.begin(slots).value();
+  REQUIRE(load.prove(Bytes{kPage}));  // not equal to what is there under its digest
+  CHECK(load.bytes() == Bytes{kPage});
+  CHECK_FALSE(load.copy(Bytes{kPage}));
 }

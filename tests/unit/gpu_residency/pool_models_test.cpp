@@ -28,7 +28,7 @@ struct Bench {
       : engine(options, *pool) {
     for (const ModelId& model : models)
       REQUIRE(engine.load(model, load_folder(folder_of(model), segments, *ops).value().loaded));
-    REQUIRE(pool->pages().take_extent(pool->pages().free() - Pages{kv_pages}).has_value());
+    rest = pool->reserve_weights(pool->pages().free() - Pages{kv_pages}).value();
   }
 
   struct Told {
@@ -58,6 +58,7 @@ struct Bench {
   std::unique_ptr<Ops> ops = make_cpu_ops({.threads = 1}).value();
   std::unique_ptr<PagePool> pool = PagePool::create({Bytes{32 << 20}, Bytes{16384}}).value();
   SegmentStore segments{*pool};
+  Reservation rest;  ///< All that is to be had neither for these models nor for their KV.
   Engine engine;
 };
 
@@ -66,6 +67,7 @@ struct Courier final : KvSink {
   Courier(KvLayout layout_, PageArena from_, PageArena to_, std::vector<PageId> pages_)
       : layout(layout_), from(from_), to(to_), pages(std::move(pages_)) {}
 
+  void begins(RequestId, std::span<const PageId>) override {}
   void layer_done(const KvPart& part) override {
     for (const KvPiece& piece : kv_pieces(layout, part.layer, part.first, part.count))
       std::memcpy(to.at(pages[piece.page]) + piece.offset, from.at(part.pages[piece.page]) + piece.offset,
@@ -196,7 +198,7 @@ TEST_CASE("real models give the same bits when another worker computes the promp
   for (const Run& run : runs) {
     const KvTerms terms = prefill.engine.kv_terms(run.model).value();
     const auto pages = decode.engine.reserve_kv(
-        {run.request, run.model, Tokens(std::int64_t(run.prompt.size())), terms, Instant{} + Seconds{9}});
+        {run.request, run.model, Tokens(std::int64_t(run.prompt.size())), terms});
     Courier courier{terms.layout,
                     prefill.pool->arena(),
                     decode.pool->arena(),

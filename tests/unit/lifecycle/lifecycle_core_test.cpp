@@ -278,9 +278,28 @@ TEST_CASE("a model that is active already can be pinned") {
   pin.pin = true;
   stage.tell(0, pin);
   CHECK(stage.said<CommandEnded>().size() == 1);
+  CHECK(stage.order().first == kOne);  // so that the worker remembers
+  CHECK(stage.order().second.pin);
+  CHECK(stage.order().second.target == Residency::active);
   stage.tell(5'000, state(kA, kOne, Residency::cold));
   stage.tell(5'000, Wanted{kA, 1});
   CHECK(stage.order().second.may_evict.empty());
+}
+
+TEST_CASE("a pin outlives the lifecycle in what the workers say, until an order has the model leave") {
+  Stage next;
+  auto pinned = state(kB, kOne, Residency::active);
+  pinned.pinned = true;
+  next.tell(0, pinned);
+  next.tell(5'000, state(kA, kOne, Residency::cold));
+  next.tell(5'000, Wanted{kA, 1});
+  CHECK(next.order().second.may_evict.empty());
+  next.tell(5'001, command(1, CommandVerb::sleep, {kB}));
+  CHECK_FALSE(next.order().second.pin);
+  next.tell(5'001, pinned);  // said before it had the order
+  next.tell(5'002, state(kB, kOne, Residency::warm));
+  next.tell(5'002, command(2, CommandVerb::wake, {kB}));
+  CHECK_FALSE(next.order().second.pin);
 }
 
 TEST_CASE("a fork copies from where the model is active to where it is not") {

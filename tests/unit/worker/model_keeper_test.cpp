@@ -100,6 +100,22 @@ TEST_CASE("an order that comes twice acts once and gets the same answer") {
   CHECK(desk.runner.residencies[kModel] == Residency::active);
 }
 
+TEST_CASE("an operator's pin is remembered and told, until an order has the model leave") {
+  Desk desk;
+  Order pin = order(1, Residency::active);
+  pin.pin = true;
+  desk.hear(pin);  // It is active already.
+  CHECK(answer(desk).code == ErrorCode::none);
+  CHECK(desk.said<InstanceState>(kLifecycle).at(0).pinned);
+  desk.hear(order(2, Residency::active));
+  CHECK(desk.said<InstanceState>(kLifecycle).empty());
+  desk.hear(ActorFound{kLifecycle, Incarnation{2}});
+  CHECK(desk.said<InstanceState>(kLifecycle).at(0).pinned);
+  CHECK_FALSE(desk.said<InstanceState>(kLifecycle).at(1).pinned);
+  desk.hear(order(3, Residency::warm));
+  CHECK_FALSE(desk.said<InstanceState>(kLifecycle).back().pinned);
+}
+
 TEST_CASE("wakes that come together join, and each is answered by the one load") {
   Desk desk;
   desk.hear(order(1, Residency::warm));

@@ -44,6 +44,11 @@ class ScriptedRunner final : public Runner {
     Result<void> next_take_over;
     std::vector<RequestId> prefilling;  ///< Added for others, and not let go.
     std::vector<HandOver> taken;
+    std::vector<ReserveKv> begun;  ///< What the next `take_begun` says;
+    bool begins = false;           ///< if so, each prompt for others, once.
+    Result<void> next_reserve;
+    std::vector<ReserveKv> set_aside;
+    KvPulled pulled;
     std::vector<RequestId> live;
     std::vector<RequestId> cancelled;
     std::deque<StepOutcome> outcomes;
@@ -95,16 +100,33 @@ class ScriptedRunner final : public Runner {
   }
   Result<void> add_prefill(const Run& run) override {
     state_.prefilling.push_back(run.request);
+    if (state_.begins) {
+      ReserveKv wish;
+      wish.request = run.request;
+      wish.tokens = Tokens(std::int64_t(run.prompt.size() + run.generated.size()));
+      state_.begun.push_back(std::move(wish));
+    }
     return add(run);
   }
+  std::vector<ReserveKv> take_begun() override { return std::exchange(state_.begun, {}); }
   Result<KvPlace> kv_place(const Run& run) const override {
     return KvPlace{.kv_name = "weights", .isa = "avx2", .pages = {7}, .digest = std::to_string(run.generated.size())};
   }
   void let_go(RequestId request) override {
-    std::erase(state_.prefilling, request);
+    forget(request);
     std::erase(state_.live, request);
   }
+  Result<void> reserve_kv(const ReserveKv& wish) override {
+    if (!state_.next_reserve) return state_.next_reserve;
+    state_.set_aside.push_back(wish);
+    return {};
+  }
+  KvPulled pull_kv() override { return state_.pulled; }
+  void drop_kv(RequestId request) override {
+    std::erase_if(state_.set_aside, [&](const ReserveKv& wish) { return wish.request == request; });
+  }
   Result<void> take_over(const HandOver& offered) override {
+    drop_kv(offered.run.request);
     if (!state_.next_take_over) return state_.next_take_over;
     state_.taken.push_back(offered);
     state_.live.push_back(offered.run.request);
@@ -112,7 +134,7 @@ class ScriptedRunner final : public Runner {
   }
   void cancel(RequestId request) override {
     std::erase(state_.live, request);
-    std::erase(state_.prefilling, request);
+    forget(request);
     state_.cancelled.push_back(request);
   }
   bool has_work() const override { return !state_.live.empty(); }
@@ -130,6 +152,10 @@ class ScriptedRunner final : public Runner {
   }
 
  private:
+  void forget(RequestId request) {
+    std::erase(state_.prefilling, request);
+    std::erase_if(state_.begun, [&](const ReserveKv& wish) { return wish.request == request; });
+  }
   std::int64_t size(const ModelId& model) const {
     const auto named = state_.sizes.find(model);
     return named == state_.sizes.end() ? 10 : named->second;
