@@ -1,5 +1,5 @@
-// Sixteen fp32 lanes: AVX-512 F, BW, DQ and VL. The BF16 extension's dot product is not used: it would round
-// the activations to bf16. Included only by the translation unit that is built with those flags.
+// Sixteen fp32 lanes: AVX-512 F, BW, DQ and VL. The BF16 extension's dot product is not used: see
+// docs/decisions.md. Included only by the translation unit that is built with those flags.
 #pragma once
 
 #include <immintrin.h>
