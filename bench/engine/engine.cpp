@@ -176,10 +176,20 @@ void report_rate(const Report& report, const Rates& ours, const Rates& peer, con
               !known || value >= found->second});
 }
 
+/// What this machine can do, in the vectors that the kernels use.
+struct Limits {
+  double bandwidth = 0;  ///< bytes per second
+  double peak = 0;       ///< fp32 multiplications and additions per second
+};
+
+Limits limits_of(std::string_view kernels, int threads) {
+  return {read_bandwidth(threads),
+          multiply_add_peak(threads, kernels == "avx512" ? 16 : kernels == "avx2" ? 8 : 4)};
+}
+
 void report_shares(const Report& report, const Rates& ours, const RandomModel& weights, std::size_t kv_bytes,
-                   int threads) {
-  const double bandwidth = read_bandwidth(threads);
-  const double peak = multiply_add_peak(threads);
+                   const Limits& limits) {
+  const auto [bandwidth, peak] = limits;
   const ModelConfig& c = weights.config();
   report.row({"read bandwidth, all threads", bandwidth / 1e9, "GB/s", "this machine", "", true});
   report.row({"fp32 multiply-add peak, all threads", peak / 1e9, "GFLOP/s", "this machine", "", true});
@@ -231,5 +241,5 @@ int main(int argc, char** argv) {
     report_rate(report, ours, peer, decode_name(batch),
                 "decode at batch " + std::to_string(batch) + ", context 512" + kernels);
   }
-  report_shares(report, ours, weights, measured.kv_bytes_per_token(), threads);
+  report_shares(report, ours, weights, measured.kv_bytes_per_token(), limits_of((*ops)->name(), threads));
 }

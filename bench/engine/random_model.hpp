@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/engine/huge_pages.hpp"
 #include "messages/vocabulary/result.hpp"
 #include "storage/checkpoint/model_config.hpp"
 #include "storage/checkpoint/tensor.hpp"
@@ -74,7 +75,7 @@ class RandomModel {
   void add(const std::string& name, std::vector<std::int64_t> shape, double deviation, double mean = 0.0) {
     std::size_t count = 1;
     for (const std::int64_t extent : shape) count *= std::size_t(extent);
-    std::vector<std::uint16_t>& values = storage_[name];
+    std::vector<std::uint16_t, HugePages<std::uint16_t>>& values = storage_[name];
     values.resize(count);
     const auto reach = float(deviation * std::sqrt(3.0));
     for (std::uint16_t& value : values) {
@@ -94,7 +95,7 @@ class RandomModel {
 
   ModelConfig config_;
   std::uint64_t state_;
-  std::map<std::string, std::vector<std::uint16_t>> storage_;
+  std::map<std::string, std::vector<std::uint16_t, HugePages<std::uint16_t>>> storage_;
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 

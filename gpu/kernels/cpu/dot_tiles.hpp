@@ -42,14 +42,21 @@ struct DotBlock {
   std::int64_t x_stride;
   float* out;
   std::int64_t out_stride;
-  const std::byte* next =
-      nullptr;  ///< Weights of the block that follows, of the same shape; fetched meanwhile.
+  const std::byte* next = nullptr;  ///< What to fetch meanwhile: weights that are needed soon, or null.
+  std::int64_t next_bytes = 0;
 };
 
-/// What a tile fetches into cache while it computes: row n of it at first + n * stride, a line per step.
+/// What a tile fetches into cache while it computes: equally many lines with each step, in the order of their
+/// addresses, which is the order that memory serves fastest.
 struct Ahead {
-  const std::byte* first;
-  std::int64_t stride;
+  static constexpr std::int64_t kLine = 64;
+  const std::byte* at = nullptr;
+  std::int64_t lines_per_step = 0;
+
+  /// Into L2: what is next seldom fits into L1 beside what is in use.
+  __attribute__((always_inline)) void fetch() {
+    for (std::int64_t i = 0; i < lines_per_step; ++i, at += kLine) __builtin_prefetch(at, 0, 2);
+  }
 };
 
 /// One tile's height of activation rows, from `first` on: number `index` of `count` that pass over a block.
@@ -58,14 +65,14 @@ struct RowTile {
   std::int64_t index;
   std::int64_t count;
 
-  /// The passes share the next block's rows out among them, one each of a group of `height` weight rows, so
-  /// that memory is as busy in the last pass as in the first and never has more asked of it than it can give
-  /// meanwhile.
-  [[nodiscard]] Ahead ahead(const DotBlock& b, std::int64_t row, std::int64_t height) const {
-    if (b.next != nullptr && count == 1) return {b.next + row * b.row_bytes, b.row_bytes};
-    const std::int64_t mine = row + (index - row % count + count) % count;
-    const bool fetches = b.next != nullptr && mine < row + height;
-    return {(fetches ? b.next + mine * b.row_bytes : b.weights + row * b.row_bytes), 0};
+  /// All tiles of all passes share out what comes next, so that memory is as busy in the last as in the first.
+  [[nodiscard]] Ahead ahead(const DotBlock& b, std::int64_t tile, std::int64_t tiles,
+                            std::int64_t steps) const {
+    if (b.next == nullptr || steps == 0) return {};
+    const std::int64_t lines = b.next_bytes / Ahead::kLine + 1;
+    const std::int64_t first_line = lines * (index * tiles + tile) / (tiles * count);
+    const std::int64_t end_line = lines * (index * tiles + tile + 1) / (tiles * count);
+    return {b.next + first_line * Ahead::kLine, (end_line - first_line + steps - 1) / steps};
   }
 };
 
@@ -125,22 +132,16 @@ struct Tile {
 
   /// The tail is copied first: a call while sums are held would have them live in memory.
   __attribute__((always_inline)) void run(const DotBlock& b, std::int64_t n0, std::int64_t m0,
-                                          const Ahead& ahead) {
+                                          Ahead ahead) {
     alignas(64) std::byte tail[N * kStepBytes];
     const std::byte* w = b.weights + n0 * b.row_bytes;
     const float* x = b.x + m0 * b.x_stride;
-    const std::byte* fetched = ahead.first;
     const std::int64_t rest = b.columns % kStep;
     if (rest != 0)
       copy_tail<kStepBytes>(w + (b.columns - rest) * W::kBytes, b.row_bytes, N, rest * W::kBytes, tail);
     each<N>([&](auto n) { each<M>([&](auto m) { sums[n][m] = S::zero(); }); });
     for (std::int64_t steps = b.columns / kStep; steps > 0; --steps, w += kStepBytes, x += kStep) {
-      if (ahead.stride != 0) {
-        each<N>([&](auto n) { __builtin_prefetch(fetched + n * ahead.stride); });
-      } else {
-        __builtin_prefetch(fetched);
-      }
-      fetched += kStepBytes;
+      ahead.fetch();
       step(w, b.row_bytes, x, b.x_stride);
     }
     if (rest != 0) step(tail, kStepBytes, x, b.x_stride);
@@ -165,28 +166,35 @@ struct Tile {
   }
 };
 
-/// All weight rows [0, n_count) against M activation rows.
-template <class S, class W, int M>
+/// All weight rows [0, n_count) against M activation rows, N at a time while there are so many.
+template <class S, class W, int N, int M>
 void dot_rows(const DotBlock& b, const Start& start, std::int64_t n_count, const RowTile& rows) {
-  constexpr int kRows = S::weight_rows(M);
-  std::int64_t n = 0;
-  for (; n + kRows <= n_count; n += kRows) {
-    Tile<S, W, kRows, M> tile;
-    tile.run(b, n, rows.first, rows.ahead(b, n, kRows));
-    tile.add_to(b, start, n, rows.first);
+  const std::int64_t tiles = n_count / N;
+  const std::int64_t steps = b.columns / (2 * S::kLanes);
+  for (std::int64_t t = 0; t < tiles; ++t) {
+    Tile<S, W, N, M> tile;
+    tile.run(b, t * N, rows.first, rows.ahead(b, t, tiles, steps));
+    tile.add_to(b, start, t * N, rows.first);
   }
-  for (; n < n_count; ++n) {
+  for (std::int64_t n = tiles * N; n < n_count; ++n) {
     Tile<S, W, 1, M> tile;
-    tile.run(b, n, rows.first, {b.weights + n * b.row_bytes, 0});
+    tile.run(b, n, rows.first, {});
     tile.add_to(b, start, n, rows.first);
   }
 }
 
+/// Beside one or two activation rows, memory is the limit, and it serves few weight rows at once faster than many:
+/// no more than it takes to hide the latency of the sums.
 template <class S, class W, int M = S::kTileRows>
 void dot_rows(std::int64_t height, const DotBlock& b, const Start& start, std::int64_t n_count,
               const RowTile& rows) {
-  if (height == M) return dot_rows<S, W, M>(b, start, n_count, rows);
-  if constexpr (M > 1) dot_rows<S, W, M - 1>(height, b, start, n_count, rows);
+  if constexpr (M > 1) {
+    if (height < M) return dot_rows<S, W, M - 1>(height, b, start, n_count, rows);
+  }
+  if constexpr (M <= 2) {
+    if (b.next != nullptr) return dot_rows<S, W, S::streamed_rows(M), M>(b, start, n_count, rows);
+  }
+  dot_rows<S, W, S::weight_rows(M), M>(b, start, n_count, rows);
 }
 
 /// All of (n_count, m_count); activation rows are cut into tiles of nearly equal height.
@@ -201,22 +209,23 @@ void dot_block(const DotBlock& b, const Start& start, std::int64_t n_count, std:
 
 /// Columns summed before the lanes are folded: six packed rows of it, beside two of weights, fit into L1.
 constexpr std::int64_t kColumnBlock = 1024;
-/// Weight rows that stay in cache while all activation rows pass: one tile's rows where one tile is all; in
-/// L1 while the activations are few; in L2 (256 KB in bf16) where they are many and would else be read too
-/// often.
-template <class S>
-std::int64_t row_block(std::int64_t count) {
-  if (count <= S::kTileRows) return S::weight_rows(int(count));
-  return count <= 64 ? 16 : 128;
+/// With more activation rows than this, arithmetic takes so long that the processor's own prefetching is enough.
+constexpr std::int64_t kFewRows = 64;
+/// Weight rows that stay in cache while all activation rows pass. Few: they and those that are fetched for the
+/// next block fit into L2, however long they are. Many: a block of their columns does (256 KB in bf16), and the
+/// activations, which are then the larger part, are read less often.
+constexpr std::int64_t row_block(std::int64_t count) {
+  return count <= kFewRows ? 16 : 128;
 }
 
 template <class S, class W>
 void project_typed(const ProjectionRange& r) {
   const Matrix& matrix = *r.projection.weight;
   const std::int64_t row_bytes = matrix.columns * W::kBytes;
-  const std::int64_t step = row_block<S>(r.x.count);
+  const std::int64_t step = row_block(r.x.count);
   for (std::int64_t row = r.first; row < r.last; row += step) {
     const std::byte* weights = matrix.bytes + row * row_bytes;
+    const std::byte* next = weights + step * row_bytes;
     for (std::int64_t k = 0; k < matrix.columns; k += kColumnBlock, weights += kColumnBlock * W::kBytes) {
       const std::int64_t left = matrix.columns - k;
       const bool ends = left <= kColumnBlock;
@@ -228,7 +237,8 @@ void project_typed(const ProjectionRange& r) {
           .x_stride = r.x.stride,
           .out = r.projection.out + row,
           .out_stride = matrix.rows,
-          .next = ends ? matrix.bytes + (row + step) * row_bytes : weights + kColumnBlock * W::kBytes};
+          .next = r.x.count <= kFewRows ? next + k * W::kBytes * step : nullptr,
+          .next_bytes = (ends ? left : kColumnBlock) * W::kBytes * step};
       const float* bias = r.projection.bias == nullptr ? nullptr : r.projection.bias + row;
       const Start start = k > 0 ? Start{nullptr, true} : Start{bias, r.projection.adds};
       dot_block<S, W>(block, start, row + step <= r.last ? step : r.last - row, r.x.count);

@@ -16,6 +16,8 @@ struct Avx2 {
   static constexpr int kTileRows = 6;
   /// Weight rows beside `rows` activation rows: twelve accumulators fill the sixteen registers.
   static constexpr int weight_rows(int rows) { return rows == 1 ? 8 : rows <= 3 ? 4 : 2; }
+  /// Weight rows at once where they come from memory.
+  static constexpr int streamed_rows(int) { return 2; }
 
   static Vec zero() { return _mm256_setzero_ps(); }
   static Vec all(float x) { return _mm256_set1_ps(x); }

@@ -1,5 +1,5 @@
-// Sixteen fp32 lanes: AVX-512 F, BW, DQ and VL. The BF16 extension's dot product is not used: it would round
-// the activations to bf16. Included only by the translation unit that is built with those flags.
+// Sixteen fp32 lanes: AVX-512 F, BW, DQ and VL. The BF16 extension's dot product is not used: see
+// docs/decisions.md. Included only by the translation unit that is built with those flags.
 #pragma once
 
 #include <immintrin.h>
@@ -16,6 +16,8 @@ struct Avx512 {
   static constexpr int kTileRows = 6;
   /// Weight rows beside `rows` activation rows: up to 24 accumulators of the 32 registers.
   static constexpr int weight_rows(int rows) { return rows <= 2 ? 8 : 4; }
+  /// Weight rows at once where they come from memory.
+  static constexpr int streamed_rows(int rows) { return rows; }
 
   static Vec zero() { return _mm512_setzero_ps(); }
   static Vec all(float x) { return _mm512_set1_ps(x); }

@@ -16,6 +16,8 @@ struct Portable {
   static constexpr int kLanes = 4;
   static constexpr int kTileRows = 4;
   static constexpr int weight_rows(int rows) { return rows == 1 ? 8 : 2; }
+  /// Weight rows at once where they come from memory.
+  static constexpr int streamed_rows(int) { return 2; }
 
   static Vec zero() { return Vec{}; }
   static Vec all(float x) { return Vec{x, x, x, x}; }

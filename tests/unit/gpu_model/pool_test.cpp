@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "gpu/kernels/cpu/cpu_ops.hpp"
 #include "storage/checkpoint/model_folder.hpp"
+#include "tests/unit/gpu_model/every_isa.hpp"
 #include "tests/unit/gpu_model/json_file.hpp"
 #include "tests/unit/gpu_model/paged_sequences.hpp"
 
@@ -25,19 +25,25 @@ void check_item(Model& model, const boost::json::object& item) {
   }
 }
 
-TEST_CASE("every model of the pool continues its golden prompts with the golden tokens") {
-  auto ops = make_cpu_ops({}).value();
+void check_pool(Ops& ops) {
+  int models = 0;
   for (const auto& entry : std::filesystem::directory_iterator(SANGAM_SOURCE_DIR "/models")) {
     if (!std::filesystem::exists(entry.path() / "golden.json")) continue;
     CAPTURE(entry.path().string());
     const ModelFolder folder = open_model(entry.path()).value();
     const auto lookup = [&](std::string_view name) { return folder.checkpoint.tensor(name); };
-    auto model = Model::create(folder.config, lookup, *ops).value();
+    auto model = Model::create(folder.config, lookup, ops).value();
     const boost::json::value golden = read_json(entry.path() / "golden.json");
     for (const boost::json::value& item : golden.at("items").as_array()) {
       check_item(*model, item.as_object());
     }
+    ++models;
   }
+  CHECK(models == 15);
+}
+
+TEST_CASE("every model of the pool continues its golden prompts with the golden tokens on every instruction set") {
+  for_every_isa(2, check_pool);
 }
 
 }  // namespace
