@@ -34,9 +34,8 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
   };
   std::vector<Ranked> ranked;
   const auto rank = [&](const Promise& p) {
-    const double service = costs.prefill(p.input);
-    const double slack = p.ttft > 0.0 ? p.ttft - service : std::numeric_limits<double>::infinity();
-    ranked.push_back({slack, {1.0, p.input, service, p.ttft, p.tpot}});
+    const double slack = p.ttft > 0.0 ? p.ttft - costs.prefill(p.input) : std::numeric_limits<double>::infinity();
+    ranked.push_back({slack, {1.0, p.input, p.ttft, p.tpot}});
   };
   if (latest_.empty()) rank({input_mean, assumed_.ttft, assumed_.tpot});
   for (const Promise& promise : latest_) rank(promise);
@@ -52,7 +51,6 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
     for (std::size_t i = begin; i < end; ++i) {
       const PromiseGroup& one = ranked[i].group;
       group.input += one.input / double(end - begin);
-      group.service += one.service / double(end - begin);
       group.ttft += one.ttft;
       group.tpot += one.tpot;
       with_ttft += one.ttft > 0.0 ? 1.0 : 0.0;
@@ -66,16 +64,15 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
   return groups;
 }
 
-Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const OperatingPoint& point,
-                             double requests_per_second, int workers) {
-  const ServerLoad load{requests_per_second, point.service * point.slowdown, point.service_scv};
-  const double kept_up = std::min(1.0, 1.0 / std::max(1e-9, point.decode_load));
+Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const WorkerCosts& costs,
+                             const OperatingPoint& point, double requests_per_second, int workers) {
+  const ServerLoad load{requests_per_second, point.service, point.service_scv};
   Attainment attainment{0.0, 0.0};
   for (const PromiseGroup& group : groups) {
-    const double patience = group.ttft - group.service * point.slowdown;
+    const double patience = group.ttft - point.stretch * costs.prefill(group.input, point.chunk_extra);
     const double first = group.ttft > 0.0 ? share_served(load, workers, patience) : 1.0;
     const double margin = std::log(std::max(1e-6, group.tpot) / std::max(1e-6, point.step)) / kStepSpread;
-    const double later = group.tpot > 0.0 ? kept_up * normal_cdf(margin) : 1.0;
+    const double later = group.tpot > 0.0 ? normal_cdf(margin) : 1.0;
     attainment.prefill += group.share * first;
     attainment.decode += group.share * later * (group.tpot > 0.0 ? first : 1.0);
   }

@@ -107,6 +107,7 @@ void PlayedMesh::end_step(int index) {
   ModelLoad& load = worker.load;
   const double sequences = double(worker.running.size());
   const double prompts = double(worker.chunk) / (double(worker.chunk) + sequences);
+  ++worker.steps;
   load.prefill_tokens += std::uint64_t(worker.chunk);
   load.output_tokens += worker.running.size();
   load.decode_steps += worker.running.empty() ? 0 : 1;
@@ -208,6 +209,7 @@ std::vector<Telemetry> PlayedMesh::telemetry() {
     t.incarnation = Incarnation{1};
     t.sequence = ++worker.sequence;
     t.up = micros(now_ - worker.began);
+    t.steps = worker.steps;
     const double time = std::max(1e-3, now_ - worker.told_at);
     t.compute = worker.flop / time / device_.flop_per_second;
     t.bandwidth = worker.read / time / device_.bytes_per_second;

@@ -91,6 +91,7 @@ class PlayedMesh {
     double took = 0.0;
     std::vector<Request> running;
     ModelLoad load;
+    std::uint64_t steps = 0;
     double flop = 0.0;
     double read = 0.0;
     double told_at = 0.0;

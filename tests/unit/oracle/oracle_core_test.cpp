@@ -20,11 +20,10 @@ Instant at(double seconds) { return Instant(Micros(std::int64_t(seconds * 1e6)))
 OracleOptions options() {
   OracleOptions o;
   o.hearers = {kPlacement, kAutoscaler};
-  o.prior.prefill_fixed = 0.0;
-  o.prior.prefill_per_token = 0.001;
-  o.prior.decode_fixed = 0.01;
-  o.prior.decode_per_token = 0.0;
-  o.prior.decode_per_context = 0.0;
+  o.prior.step_fixed = 0.01;
+  o.prior.prompt_token = 0.0009;
+  o.prior.sequence = 0.0;
+  o.prior.context_token = 0.0;
   o.prior.kv_per_token = Bytes(1'000);
   return o;
 }
@@ -98,10 +97,11 @@ TEST_CASE("a model's demand follows from its traffic by the laws") {
   CHECK(f.requests_per_second == doctest::Approx(2.0));
   CHECK(f.input_tokens_per_second == doctest::Approx(200.0));
   CHECK(f.volatility == doctest::Approx(1.0));
-  // Prefill: 2 x 0.1 s a second. Its tokens: 20 a second, steps of 10 ms / 0.8 of the time.
-  CHECK(f.compute == doctest::Approx(0.2));
-  const double step = 0.01 / 0.8;
-  CHECK(double(f.kv.count()) == doctest::Approx(2.0 * 1'000 * (0.1 * 100 + step * 10 * 105)).epsilon(0.01));
+  // A prompt of 100 tokens takes 90 ms and one step's 10: of the time, its tokens take 18 %. An answer's ten tokens
+  // read 105 each in the mean and are made in steps of 10 ms in what is left of the time.
+  CHECK(f.compute == doctest::Approx(0.18));
+  const double step = 0.01 / 0.82;
+  CHECK(double(f.kv.count()) == doctest::Approx(2.0 * 1'000 * (0.1 * 100 + step * 10 * 105)).epsilon(0.001));
 }
 
 TEST_CASE("attainment never falls with more workers and reaches one") {
@@ -137,7 +137,7 @@ TEST_CASE("telemetry teaches what prefill takes; late letters and old incarnatio
     stage.half_second(2);
   }
   const double learned = stage.forecast().compute;
-  CHECK(learned == doctest::Approx(4 * 0.05).epsilon(0.02));
+  CHECK(learned == doctest::Approx(0.2).epsilon(0.02));
   Telemetry strange = t;
   strange.incarnation = Incarnation{2};
   strange.sequence += 100;
