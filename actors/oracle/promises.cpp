@@ -66,11 +66,11 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
 
 Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const WorkerCosts& costs,
                              const OperatingPoint& point, double requests_per_second, int workers) {
-  const ServerLoad load{requests_per_second, point.service, point.service_scv};
+  const ImpatientQueue queue({requests_per_second, point.service, point.service_scv}, workers);
   Attainment attainment{0.0, 0.0};
   for (const PromiseGroup& group : groups) {
     const double patience = group.ttft - point.stretch * costs.prefill(group.input, point.chunk_extra);
-    const double first = group.ttft > 0.0 ? share_served(load, workers, patience) : 1.0;
+    const double first = group.ttft > 0.0 ? queue.share_served(patience) : 1.0;
     const double margin = std::log(std::max(1e-6, group.tpot) / std::max(1e-6, point.step)) / kStepSpread;
     const double later = group.tpot > 0.0 ? normal_cdf(margin) : 1.0;
     attainment.prefill += group.share * first;
