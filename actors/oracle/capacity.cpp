@@ -35,7 +35,8 @@ Demand lawful_demand(const Traffic& traffic, const OperatingPoint& point, const 
   const double tokens = rate * traffic.output_mean;
   const double kv = double(model.kv_per_token.count());
   // Token-seconds of a request: its prompt while it is computed, then prompt and answer so far in each step.
-  const double prefill = point.service * traffic.input_mean;
+  // Long prompts hold more for longer: E[length time] has the covariance of the two.
+  const double prefill = point.service * (traffic.input_mean + std::sqrt(point.service_scv * traffic.input_variance));
   const double decode = point.step * traffic.output_mean * point.context;
   demand.kv_bytes = rate * kv * (prefill + decode);
   const double computed = traffic.input_tokens_per_second * point.carried + tokens;

@@ -1,5 +1,5 @@
 // Events in order of time: arrivals and ends of steps.
-#include "bench/oracle/played_mesh.hpp"
+#include "tests/unit/oracle/played_mesh.hpp"
 
 #include <algorithm>
 #include <cmath>

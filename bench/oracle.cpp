@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "actors/oracle/oracle_core.hpp"
-#include "bench/oracle/played_mesh.hpp"
 #include "bench/report.hpp"
+#include "tests/unit/oracle/played_mesh.hpp"
 
 using namespace sangam;
 
