@@ -19,7 +19,7 @@ PlayedMesh::PlayedMesh(const ModelId& model, const StepLaw& law, const Device& d
                        std::uint64_t seed)
     : model_(model), law_(law), device_(device), demand_(demand), random_(seed), bursts_(demand.bursts) {
   status_.model = model;
-  next_burst_ = 100.0 * std::exponential_distribution<double>(1.0)(bursts_);
+  next_burst_ = demand_.burst_every * std::exponential_distribution<double>(1.0)(bursts_);
   schedule_arrival();
 }
 
@@ -39,7 +39,7 @@ void PlayedMesh::schedule_arrival() {
   if (now_ >= next_burst_) {
     burst_ = std::uniform_real_distribution<double>(1.5, 3.0)(bursts_);
     burst_until_ = next_burst_ + std::uniform_real_distribution<double>(10.0, 60.0)(bursts_);
-    next_burst_ = burst_until_ + 150.0 * std::exponential_distribution<double>(1.0)(bursts_);
+    next_burst_ = burst_until_ + demand_.burst_every * std::exponential_distribution<double>(1.0)(bursts_);
   }
   next_arrival_ = now_ + std::exponential_distribution<double>(rate(now_))(random_);
 }
