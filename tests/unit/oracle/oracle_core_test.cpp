@@ -178,6 +178,37 @@ TEST_CASE("a restarted worker's counts begin anew") {
   CHECK(near(stage.forecast().compute, before, 0.02));
 }
 
+TEST_CASE("time that other models use on a worker counts, until the worker is silent or lost") {
+  Stage stage;
+  Telemetry t = telemetry(1, {kModel, ModelId("other")});
+  const auto half_second = [&] {
+    stage.half_second(3);
+    ++t.sequence;
+    t.up += Millis(500);
+    t.models[0].prefill_tokens += 300;
+    t.models[0].prefill_time += Millis(300);
+    t.models[1].prefill_tokens += 200;
+    t.models[1].prefill_time += Millis(200);
+    t.steps += 5;
+    stage.tell(t);
+  };
+  const auto attainment = [&] {
+    const auto& forecast = std::get<Forecast>(stage.out.letters.at(0).message);
+    return forecast.models.at(0).prefill_attainment.at(0);
+  };
+  for (int i = 0; i < 40; ++i) half_second();
+  const double shared = attainment();
+  SUBCASE("silent") {
+    for (int i = 0; i < 20; ++i) stage.half_second(3);
+    CHECK(attainment() > shared + 0.05);
+  }
+  SUBCASE("lost") {
+    stage.tell(ActorLost{kWorker, Incarnation{3}, "killed"});
+    stage.half_second(3);
+    CHECK(attainment() > shared + 0.05);
+  }
+}
+
 TEST_CASE("clients' inventions are no models, and the number of models is bounded") {
   OracleOptions o = options();
   o.models_max = 2;
