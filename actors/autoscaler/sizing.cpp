@@ -31,7 +31,11 @@ Need elasticity(const ModelView& view, const SizingOptions& options) {
   const auto& mixed = view.forecast.mixed_attainment;
   const std::int64_t enough = smallest(mixed, options.attainment);
   const bool is_enough = mixed.empty() || mixed[std::size_t(enough - 1)] >= options.attainment;
-  return is_enough && enough <= divided.total() ? Need{0, 0, enough} : divided;
+  Need need = is_enough && enough <= divided.total() ? Need{0, 0, enough} : divided;
+  const bool bursts = view.forecast.volatility >= options.spare_from &&
+                      view.forecast.requests_per_second >= options.spare_rate;
+  if (bursts) ++(need.mixed > 0 ? need.mixed : need.prefill);
+  return need;
 }
 
 Need reactive(const ModelView& view, const SizingOptions& options) {

@@ -22,6 +22,10 @@ struct Need {
 struct SizingOptions {
   double attainment = 0.99;  ///< The on-time share that the lower bound must reach.
   std::int64_t instances_max = 64;
+  /// A model whose peak is so many times its mean, and that has so many requests a second, gets one worker more to
+  /// prefill: its next burst comes faster than any worker could be woken. With fewer requests a peak is chance.
+  double spare_from = 4.0;
+  double spare_rate = 2.0;
   /// Of `reactive`: a prefill worker's tokens per second, and the loads between which nothing changes (BlitzScale:
   /// 4096, 0.5 to 0.8, up to 8 workers of each kind).
   double reactive_tokens_per_second = 4096.0;

@@ -9,7 +9,17 @@ namespace {
 
 constexpr std::size_t kLatest = 2048;
 
+constexpr double kMiss = 0.09;  // Steps of the logarithm: after a miss,
+constexpr double kHit = 0.01;   // and after a hit; their ratio is that of the interval's shares.
+constexpr double kLogFactorMax = 2.0;
+
 }  // namespace
+
+void AdaptiveInterval::note(bool covered) {
+  log_factor_ = std::clamp(log_factor_ + (covered ? -kHit : kMiss), -kLogFactorMax, kLogFactorMax);
+}
+
+double AdaptiveInterval::factor() const { return std::exp(log_factor_); }
 
 void Calibration::note(double error, bool covered) {
   if (!std::isfinite(error)) return;

@@ -26,6 +26,18 @@ struct OracleScore {
 /// Standard deviations from the middle to the ends of the interval.
 inline constexpr double kInterval90 = 1.6449;
 
+/// Widens or narrows intervals so that in the long run they hold nine times in ten, whatever the errors' distribution
+/// (adaptive conformal inference; Gibbs and Candes, 2021): a miss widens nine times as much as a hit narrows.
+class AdaptiveInterval {
+ public:
+  void note(bool covered);
+  /// Of a deviation.
+  [[nodiscard]] double factor() const;
+
+ private:
+  double log_factor_ = 0.0;
+};
+
 /// Each observation is held against the forecast that was made before it was learned from.
 class Calibration {
  public:

@@ -9,7 +9,7 @@ namespace {
 
 // What is added to both sides of a ratio, so that next to nothing over nothing is no surprise.
 constexpr std::array<double, 3> kFloors{1 << 20, 1e-3, 1e-3};
-constexpr double kSurpriseMax = 5.0;  // Of a logarithm: a factor of 150.
+constexpr double kSurpriseMax = 3.0;  // Of a logarithm: a factor of 20.
 constexpr double kScale = 0.4;        // The laws are believed to within a factor of about 1.5.
 
 std::array<double, 3> list(const Demand& demand) { return {demand.kv_bytes, demand.compute, demand.bandwidth}; }
@@ -31,21 +31,20 @@ GaussianProcessOptions process_options(const OracleOptions& options, std::uint64
 Demand lawful_demand(const Traffic& traffic, const OperatingPoint& point, const ModelPrior& model,
                      const DevicePrior& device, double workers) {
   Demand demand;
-  const double rate = traffic.requests_per_second;
+  const double rate = traffic.requests_per_second * point.carried;
   const double tokens = rate * traffic.output_mean;
   const double kv = double(model.kv_per_token.count());
   // Token-seconds of a request: its prompt while it is computed, then prompt and answer so far in each step.
-  const double prefill = point.service * point.slowdown * traffic.input_mean;
+  // Long prompts hold more for longer: E[length time] has the covariance of the two.
+  const double prefill = point.service * (traffic.input_mean + std::sqrt(point.service_scv * traffic.input_variance));
   const double decode = point.step * traffic.output_mean * point.context;
   demand.kv_bytes = rate * kv * (prefill + decode);
-  const double prefill_time = rate * point.service;
-  const double decode_time = workers * (1.0 - std::exp(-point.batch));
-  const double computed = traffic.input_tokens_per_second + tokens;
+  const double computed = traffic.input_tokens_per_second * point.carried + tokens;
   // A worker that prefills does nothing else meanwhile, however few of its FLOP/s that takes.
-  demand.compute = std::max(prefill_time, computed * model.flop_per_token / device.flop_per_second);
-  const double passes = workers * point.steps_per_second + rate;
-  const double read = passes * double(model.weights.count()) + tokens * point.context * kv;
-  demand.bandwidth = model.weights.count() > 0 ? read / device.bytes_per_second : decode_time;
+  demand.compute = std::max(workers * point.prompt_share, computed * model.flop_per_token / device.flop_per_second);
+  const double read = workers * point.steps_per_second * double(model.weights.count()) + tokens * point.context * kv;
+  demand.bandwidth = model.weights.count() > 0 ? read / device.bytes_per_second
+                                               : workers * (1.0 - std::exp(-point.batch));
   return demand;
 }
 
@@ -60,6 +59,10 @@ Capacity::Capacity(const OracleOptions& options, std::uint64_t seed)
     : processes_{GaussianProcess(process_options(options, seed)), GaussianProcess(process_options(options, seed + 1)),
                  GaussianProcess(process_options(options, seed + 2))} {}
 
+double Capacity::deviation(std::size_t quantity, const GaussianProcess::Prediction& prediction) const {
+  return calibrated_[quantity].factor() * std::sqrt(prediction.variance + processes_[quantity].noise_variance());
+}
+
 DemandForecast Capacity::foresee(const std::vector<double>& inputs, const Demand& lawful) const {
   const std::array<double, 3> laws = list(lawful);
   std::array<double, 3> means{};
@@ -68,7 +71,7 @@ DemandForecast Capacity::foresee(const std::vector<double>& inputs, const Demand
     const GaussianProcess::Prediction p = processes_[i].predict(inputs);
     const double factor = std::exp(std::clamp(p.mean, -kSurpriseMax, kSurpriseMax));
     means[i] = std::max(0.0, (laws[i] + kFloors[i]) * factor - kFloors[i]);
-    deviations[i] = (laws[i] + kFloors[i]) * factor * std::sqrt(p.variance + processes_[i].noise_variance());
+    deviations[i] = (laws[i] + kFloors[i]) * factor * deviation(i, p);
   }
   return {demand_of(means), demand_of(deviations)};
 }
@@ -83,8 +86,9 @@ void Capacity::learn(const std::vector<double>& inputs, const Demand& lawful, co
     GaussianProcess& process = processes_[i];
     const double y = std::clamp(std::log((truth[i] + kFloors[i]) / (laws[i] + kFloors[i])), -kSurpriseMax, kSurpriseMax);
     const GaussianProcess::Prediction p = process.predict(inputs);
-    const bool covered = std::abs(y - p.mean) <= kInterval90 * std::sqrt(p.variance + process.noise_variance());
+    const bool covered = std::abs(y - p.mean) <= kInterval90 * deviation(i, p);
     if (truth[i] > kFloors[i]) scores[i]->note(std::abs(foreseen[i] - truth[i]) / truth[i], covered);
+    calibrated_[i].note(covered);
     process.add(inputs, y);
   }
 }

@@ -47,7 +47,11 @@ class Capacity {
   [[nodiscard]] std::array<GaussianProcess, 3>& processes() { return processes_; }
 
  private:
+  /// Of the logarithm of what will be observed.
+  [[nodiscard]] double deviation(std::size_t quantity, const GaussianProcess::Prediction& prediction) const;
+
   std::array<GaussianProcess, 3> processes_;  // KV, compute, bandwidth.
+  std::array<AdaptiveInterval, 3> calibrated_;
 };
 
 }  // namespace sangam

@@ -6,7 +6,7 @@
 namespace sangam {
 namespace {
 
-constexpr double kForgetting = 0.98;   // Weight of a measurement when the next one comes: a memory of about 50.
+constexpr double kForgetting = 0.995;  // Weight of a measurement when the next one comes: a memory of about 200.
 constexpr double kPriorWeight = 0.05;  // Of one typical measurement; keeps the equations solvable.
 constexpr double kSurpriseMax = 20.0;  // One stalled step must not spoil the fit: counted at this much.
 constexpr int kSweeps = 60;

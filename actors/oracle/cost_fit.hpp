@@ -1,4 +1,4 @@
-// Times as a sum of counts with coefficients that are learned: so much a request, so much a token.
+// Times as a sum of counts with coefficients that are learned: so much a step, so much a token.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace sangam {
 /// long ones not more than short ones, pulled gently to a prior. No coefficient is ever negative.
 class CostFit {
  public:
-  static constexpr std::size_t kSize = 3;
+  static constexpr std::size_t kSize = 4;
   using Vector = std::array<double, kSize>;
 
   /// `prior`: seconds a count; `typical`: the counts of an ordinary measurement, which give the prior its weight.

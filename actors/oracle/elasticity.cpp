@@ -82,7 +82,7 @@ std::vector<double> Elasticity::bounds(const std::vector<double>& lawful, std::s
   for (const int m : numbers) {
     const GaussianProcess::Prediction p =
         processes_[process].predict(with_law(inputs(m), lawful[std::size_t(m) - 1]));
-    corrections.push_back({std::clamp(p.mean, -kCorrectionMax, kCorrectionMax), std::sqrt(p.variance)});
+    corrections.push_back({std::clamp(p.mean, -kCorrectionMax, kCorrectionMax), calibrated_[process].factor() * std::sqrt(p.variance)});
   }
   std::vector<double> means;
   std::vector<double> deviations;
@@ -134,7 +134,9 @@ void Elasticity::learn(std::size_t process, const std::vector<double>& inputs, d
   const double slope = foreseen * (1.0 - foreseen);
   const double variance = slope * slope * (p.variance + learner.noise_variance()) + slope / seen.requests;
   const double error = std::abs(foreseen - share);
-  score.note(error, error <= kInterval90 * std::sqrt(variance) + 0.5 / seen.requests);
+  const bool covered = error <= kInterval90 * calibrated_[process].factor() * std::sqrt(variance) + 0.5 / seen.requests;
+  score.note(error, covered);
+  calibrated_[process].note(covered);
 
   const double meeting = (seen.on_time + kPseudo * law) / (seen.requests + kPseudo);
   const double weight = meeting * (1.0 - meeting);

@@ -51,6 +51,7 @@ class Elasticity {
 
   const OracleOptions& options_;
   std::array<GaussianProcess, 2> processes_;  // Prefill, decode.
+  std::array<AdaptiveInterval, 2> calibrated_;
 };
 
 }  // namespace sangam

@@ -10,8 +10,9 @@ namespace {
 constexpr double kCertain = 0.99999;  // More workers than give this are not looked at one by one.
 
 constexpr double kMoved = 0.03;  // In the logarithm of any feature: so much changes no decision.
+constexpr std::size_t kFewPoints = 32;  // So few may have led the fit astray; from then on it goes on from the last.
 constexpr int kAgeMax = 10;      // Ticks; costs change slowly and are looked at then.
-constexpr int kRestarts = 1;
+constexpr double kComfortable = 0.85;  // Share of their time that workers can be asked for.
 
 const ModelPrior& prior_of(const ModelId& model, const OracleOptions& options) {
   const auto found = options.priors.find(model);
@@ -50,7 +51,10 @@ void ModelWatch::on(const ServedRequest& request, Instant now) {
 }
 
 void ModelWatch::add(const ActorName& worker, const LoadDelta& delta) {
-  costs_.learn(delta, traffic_.over(options_.slow).input_mean);
+  LoadDelta counted = delta;
+  const double prompt = std::max(1.0, traffic_.over(options_.slow).input_mean * costs_.computed_share());
+  counted.prompts = delta.prefill_tokens / prompt;
+  costs_.learn(counted);
   used_.add(worker, delta);
 }
 
@@ -88,7 +92,7 @@ bool ModelWatch::has_moved(const std::vector<double>& inputs, const Deployment& 
 bool ModelWatch::fit_one() {
   const auto fit = [&](GaussianProcess& process) {
     if (!process.fit_due()) return false;
-    process.fit(kRestarts);
+    process.fit(process.size() <= kFewPoints ? 1 : 0);
     has_learned_ = true;
     return true;
   };
@@ -110,7 +114,7 @@ void ModelWatch::observe_demand(Instant now, Calibrations& calibrations) {
   const Traffic traffic = traffic_.between(used_since_, now);
   const double workers = used_.workers(seconds);
   if (workers >= 0.5) costs_.learn_computed(traffic.input_tokens_per_second * seconds, used_.prefill_tokens());
-  if (workers >= 0.5 && traffic.requests_per_second > 0.0 && traffic.output_mean > 0.0) {
+  if (workers >= 0.5 && costs_.settled() && traffic.requests_per_second > 0.0 && traffic.output_mean > 0.0) {
     const OperatingPoint point = costs_.operate(traffic, workers, deployment_.others);
     const Demand lawful = lawful_demand(traffic, point, prior_, device(), workers);
     capacity_.learn(learning_inputs(traffic, workers), lawful, used_.mean(seconds), calibrations);
@@ -122,21 +126,24 @@ void ModelWatch::observe_demand(Instant now, Calibrations& calibrations) {
 
 void ModelWatch::observe_attainment(const Traffic& traffic, Instant now, Calibrations& calibrations) {
   const int workers = deployment_.workers;
-  if (AttainmentWindow* ended = windows_.tick(workers, traffic_.arrived(), now); ended != nullptr && workers > 0) {
+  AttainmentWindow* ended = windows_.tick(workers, traffic_.arrived(), now);
+  if (ended != nullptr && workers > 0 && costs_.settled()) {
     ended->inputs = learning_inputs(traffic, workers);
-    ended->lawful = lawful_attainment(promises_.groups(costs_, traffic.input_mean),
+    ended->lawful = lawful_attainment(promises_.groups(costs_, traffic.input_mean), costs_,
                                       costs_.operate(traffic, workers, deployment_.others),
                                       traffic.requests_per_second, workers);
   }
   const auto window = windows_.complete(now);
-  if (!window.has_value() || !window->steady || window->workers == 0) return;
+  if (!window.has_value() || !window->steady || window->inputs.empty()) return;
   elasticity_.learn_prefill(window->inputs, window->lawful.prefill, window->first, calibrations.prefill_attainment);
   elasticity_.learn_decode(window->inputs, window->lawful.decode, window->later, calibrations.decode_attainment);
   has_learned_ = true;
 }
 
 void ModelWatch::foresee_demand(const Traffic& traffic) {
-  const double workers = std::max(1, deployment_.workers);
+  // What is asked for, and not what too few workers can carry of it.
+  const double enough = std::ceil(costs_.workers_for(traffic, kComfortable));
+  const double workers = std::max({1.0, enough, double(deployment_.workers)});
   const OperatingPoint point = costs_.operate(traffic, workers, deployment_.others);
   const Demand lawful = lawful_demand(traffic, point, prior_, device(), workers);
   const DemandForecast demand = capacity_.foresee(learning_inputs(traffic, workers), lawful);
@@ -153,7 +160,7 @@ void ModelWatch::foresee_attainment(const Traffic& traffic) {
   AttainmentCurves curves = elasticity_.foresee(
       [&](int workers) { return learning_inputs(traffic, workers); },
       [&](int workers) {
-        return lawful_attainment(groups, costs_.operate(traffic, workers, deployment_.others),
+        return lawful_attainment(groups, costs_, costs_.operate(traffic, workers, deployment_.others),
                                  traffic.requests_per_second, workers);
       },
       deployment_.workers);
@@ -164,7 +171,8 @@ void ModelWatch::foresee_attainment(const Traffic& traffic) {
   foresee_division(traffic, groups);
 }
 
-/// With some workers that only prefill and others that only decode: by law.
+/// With some workers that only prefill and others that only decode, by law: what is learned is learned of all workers
+/// of a model together.
 void ModelWatch::foresee_division(const Traffic& traffic, const std::vector<PromiseGroup>& groups) {
   forecast_.prefill_attainment.clear();
   forecast_.decode_attainment.clear();
@@ -173,7 +181,7 @@ void ModelWatch::foresee_division(const Traffic& traffic, const std::vector<Prom
   for (std::size_t m = 1; m <= options_.instances_max; ++m) {
     if (first < kCertain) {
       const OperatingPoint point = costs_.operate(traffic, double(m), 0.0, Duty::prefill);
-      first = std::max(first, lawful_attainment(groups, point, traffic.requests_per_second, int(m)).prefill);
+      first = std::max(first, lawful_attainment(groups, costs_, point, traffic.requests_per_second, int(m)).prefill);
     }
     if (later < kCertain) {
       later = std::max(later, lawful_decode(groups, costs_.operate(traffic, double(m), 0.0, Duty::decode)));

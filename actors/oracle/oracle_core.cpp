@@ -99,20 +99,22 @@ void OracleCore::note_delta(Worker& worker, const Telemetry& next) {
     delta.output_tokens = double(load.output_tokens - before->output_tokens);
     delta.decode_steps = double(load.decode_steps - before->decode_steps);
     delta.context_tokens = double(load.context_tokens - before->context_tokens);
-    delta.prefill_seconds = seconds(load.prefill_time - before->prefill_time);
-    delta.decode_seconds = seconds(load.decode_time - before->decode_time);
+    delta.busy = seconds(load.prefill_time - before->prefill_time + load.decode_time - before->decode_time);
     const Work work = work_of(delta, found->second.prior());
     all.flop += work.flop;
     all.read += work.read;
-    used += delta.prefill_seconds + delta.decode_seconds;
+    used += delta.busy;
     deltas.emplace_back(&found->second, delta);
   }
   worker.others.clear();
+  const double steps = double(next.steps) - double(worker.letter.steps);
   for (auto& [model, delta] : deltas) {
+    // A step is of one model; those without a decode are not told apart, so they go by time.
+    delta.steps = used > 0.0 ? steps * delta.busy / used : 0.0;
     const Work work = work_of(delta, model->prior());
     delta.compute = all.flop > 0.0 ? next.compute * work.flop / all.flop : 0.0;
     delta.bandwidth = all.read > 0.0 ? next.bandwidth * work.read / all.read : 0.0;
-    delta.others = std::clamp((used - delta.prefill_seconds - delta.decode_seconds) / delta.seconds, 0.0, 1.0);
+    delta.others = std::clamp((used - delta.busy) / delta.seconds, 0.0, 1.0);
     worker.others[model->forecast().model] = delta.others;
     model->add(next.worker, delta);
   }

@@ -15,15 +15,16 @@ namespace sangam {
 
 /// What one worker of a model's class is believed to do with it, until telemetry tells better.
 struct ModelPrior {
-  double flop_per_token = 0.0;  ///< 2 for each weight; 0: unknown, the share of time in prefill stands for compute.
-  Bytes weights{0};             ///< Read by each step; 0: unknown, the share of time in decode stands for bandwidth.
+  double flop_per_token = 0.0;  ///< 2 for each weight; 0: unknown, time in prefill stands for compute.
+  Bytes weights{0};             ///< Read by each step; 0: unknown, time in decode stands for bandwidth.
   Bytes kv_per_token{0};
-  double prefill_fixed = 0.005;       ///< Seconds a prompt, beside its tokens.
-  double prefill_per_token = 1e-4;    ///< Seconds.
-  double decode_fixed = 0.02;         ///< Seconds a step.
-  double decode_per_token = 2e-4;     ///< Seconds a sequence in the step.
-  double decode_per_context = 1e-8;   ///< Seconds a token of context that attention reads.
-  double output_mean = 128.0;         ///< Tokens, until answers have ended.
+  double step_fixed = 0.01;     ///< Seconds a step, beside what is in it:
+  double prompt_token = 1e-4;   ///< seconds a token of a prompt,
+  double sequence = 2e-4;       ///< a sequence that decodes,
+  double context_token = 1e-8;  ///< and a token that its attention reads.
+  double chunk = 512.0;         ///< Tokens of a prompt that one step takes at most.
+  double prompt_fixed = 0.0;    ///< Seconds a prompt, beside its steps; this alone is not learned.
+  double output_mean = 128.0;   ///< Tokens, until answers have ended.
 };
 
 /// One device; a worker of several has as many times the rates.

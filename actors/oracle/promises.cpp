@@ -34,9 +34,8 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
   };
   std::vector<Ranked> ranked;
   const auto rank = [&](const Promise& p) {
-    const double service = costs.prefill(p.input);
-    const double slack = p.ttft > 0.0 ? p.ttft - service : std::numeric_limits<double>::infinity();
-    ranked.push_back({slack, {1.0, p.input, service, p.ttft, p.tpot}});
+    const double slack = p.ttft > 0.0 ? p.ttft - costs.prefill(p.input) : std::numeric_limits<double>::infinity();
+    ranked.push_back({slack, {1.0, p.input, p.ttft, p.tpot}});
   };
   if (latest_.empty()) rank({input_mean, assumed_.ttft, assumed_.tpot});
   for (const Promise& promise : latest_) rank(promise);
@@ -52,7 +51,6 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
     for (std::size_t i = begin; i < end; ++i) {
       const PromiseGroup& one = ranked[i].group;
       group.input += one.input / double(end - begin);
-      group.service += one.service / double(end - begin);
       group.ttft += one.ttft;
       group.tpot += one.tpot;
       with_ttft += one.ttft > 0.0 ? 1.0 : 0.0;
@@ -68,29 +66,28 @@ std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double inpu
 
 namespace {
 
-/// Share of a group's later tokens whose step is short enough, and that do not pile up.
+/// Share of a group's later tokens whose step is short enough.
 double in_step(const PromiseGroup& group, const OperatingPoint& point) {
   if (group.tpot <= 0.0) return 1.0;
-  const double kept_up = std::min(1.0, 1.0 / std::max(1e-9, point.decode_load));
-  const double margin = std::log(std::max(1e-6, group.tpot) / std::max(1e-6, point.step)) / kStepSpread;
-  return kept_up * normal_cdf(margin);
+  return normal_cdf(std::log(std::max(1e-6, group.tpot) / std::max(1e-6, point.step)) / kStepSpread);
 }
 
 }  // namespace
 
+/// What the workers do not carry piles up.
 double lawful_decode(const std::vector<PromiseGroup>& groups, const OperatingPoint& point) {
   double attained = 0.0;
   for (const PromiseGroup& group : groups) attained += group.share * in_step(group, point);
-  return attained;
+  return attained * point.carried;
 }
 
-Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const OperatingPoint& point,
-                             double requests_per_second, int workers) {
-  const ServerLoad load{requests_per_second, point.service * point.slowdown, point.service_scv};
+Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const WorkerCosts& costs,
+                             const OperatingPoint& point, double requests_per_second, int workers) {
+  const ImpatientQueue queue({requests_per_second, point.service, point.service_scv}, workers);
   Attainment attainment{0.0, 0.0};
   for (const PromiseGroup& group : groups) {
-    const double patience = group.ttft - group.service * point.slowdown;
-    const double first = group.ttft > 0.0 ? share_served(load, workers, patience) : 1.0;
+    const double patience = group.ttft - point.stretch * costs.prefill(group.input, point.chunk_extra);
+    const double first = group.ttft > 0.0 ? queue.share_served(patience) : 1.0;
     const double later = in_step(group, point);
     attainment.prefill += group.share * first;
     attainment.decode += group.share * later * (group.tpot > 0.0 ? first : 1.0);

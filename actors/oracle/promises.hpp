@@ -13,7 +13,6 @@ namespace sangam {
 struct PromiseGroup {
   double share = 0.0;
   double input = 0.0;
-  double service = 0.0;  ///< Of a prefill by itself.
   double ttft = 0.0;
   double tpot = 0.0;
 };
@@ -46,8 +45,8 @@ struct Attainment {
 /// What the laws of queues say of `workers` that run at `point` each: first tokens wait as in M/G/m with those turned
 /// away that would be late; later tokens are late when a step takes longer than its client allows, and mostly when
 /// their first one was.
-[[nodiscard]] Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const OperatingPoint& point,
-                                           double requests_per_second, int workers);
+[[nodiscard]] Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const WorkerCosts& costs,
+                                           const OperatingPoint& point, double requests_per_second, int workers);
 
 /// Of later tokens alone, where others prefill.
 [[nodiscard]] double lawful_decode(const std::vector<PromiseGroup>& groups, const OperatingPoint& point);

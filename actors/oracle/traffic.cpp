@@ -41,6 +41,7 @@ void TrafficWindows::on(const QueueStatus& status) {
 void TrafficWindows::tick(Instant now) {
   totals_.at = now;
   ticks_.push_back(totals_);
+  ticks_.back().fast_rate = fast_rate();
   while (ticks_.size() > 2 && ticks_[1].at <= now - windows_.past) ticks_.pop_front();
 }
 
@@ -120,13 +121,15 @@ double TrafficWindows::volatility() const {
   const double mean = time > 0.0 ? (ticks_.back().input - ticks_.front().input) / time : 0.0;
   if (mean <= 0.0) return 1.0;
   double peak = mean;
-  std::size_t from = 0;
-  for (std::size_t to = 1; to < ticks_.size(); ++to) {
-    while (ticks_[to].at - ticks_[from + 1].at >= windows_.fast && from + 1 < to) ++from;
-    if (ticks_[to].at - ticks_[from].at < windows_.fast) continue;
-    peak = std::max(peak, (ticks_[to].input - ticks_[from].input) / seconds(ticks_[from].at, ticks_[to].at));
-  }
+  for (const TrafficTotals& tick : ticks_) peak = std::max(peak, tick.fast_rate);
   return peak / mean;
+}
+
+double TrafficWindows::fast_rate() const {
+  const TrafficTotals& end = ticks_.back();
+  const TrafficTotals& begin = at(end.at - windows_.fast);
+  if (end.at - begin.at < windows_.fast) return 0.0;
+  return (end.input - begin.input) / seconds(begin.at, end.at);
 }
 
 }  // namespace sangam

@@ -28,6 +28,7 @@ struct TrafficTotals {
   double ended = 0.0;
   double output = 0.0;
   double output_squared = 0.0;
+  double fast_rate = 0.0;  ///< Prompt tokens a second, over the short window before; 0 until there is one.
 };
 
 /// Sums the differences between a queue's letters: a lost letter delays counts by one interval, a late one changes
@@ -59,6 +60,7 @@ class TrafficWindows {
 
  private:
   [[nodiscard]] const TrafficTotals& at(Instant time) const;
+  [[nodiscard]] double fast_rate() const;
   /// Whether the last `part` of `whole` saw another rate than the rest, beyond the chance of a Poisson process.
   [[nodiscard]] bool contradicts(Millis part, Millis whole) const;
   [[nodiscard]] Traffic of(const TrafficTotals& from, const TrafficTotals& to) const;

@@ -3,61 +3,55 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 
 namespace sangam {
 namespace {
 
 constexpr double kRatioMax = 1e15;  // Beyond it nobody waits, in double precision.
 
-using Complex = std::complex<double>;
-
-/// The density of the wait relative to its value of `load` at 0, as r1, r2 of c1 exp(r1 x) + c2 exp(r2 x).
-/// Time counts in mean services. The residual service time of a Gamma law has the moments 1, (1 + scv) / 2 and
-/// (1 + scv)(1 + 2 scv) / 3 and the density 1 at 0; the rational transform of order two with these is
-/// (s + b) / (s^2 + 4 s + b), b = 6 / (1 + scv), and the wait's is that of its renewals with probability `load`.
-struct WaitDensity {
-  double b;
-  Complex r1, r2;
-
-  WaitDensity(double load, double scv) : b(6.0 / (1.0 + scv)) {
-    const double half = (4.0 - load) / 2.0;
-    Complex root = std::sqrt(Complex(half * half - b * (1.0 - load)));
-    if (std::abs(root) < 1e-6) root = 1e-6;
-    r1 = -half + root;
-    r2 = -half - root;
-  }
-
-  /// exp(-grow x) times the integral of exp(r x) over [0, x].
-  static Complex integral(Complex r, double x, double grow) {
-    const double damping = std::exp(-grow * x);
-    if (std::abs(r * x) < 1e-6) return x * damping;
-    return (std::exp((r - grow) * x) - damping) / r;
-  }
-};
+constexpr double kNear = 1e-6;  // Below it, a linear term is all of an exponential.
 
 }  // namespace
 
-double share_served(const ServerLoad& load, int servers, double patience) {
-  if (patience < 0.0 || servers < 1) return 0.0;
-  if (load.per_second <= 0.0 || load.service <= 0.0) return 1.0;
+/// Time counts in mean services of all servers together. The residual of a Gamma service has the moments 1,
+/// (1 + scv) / 2 and (1 + scv)(1 + 2 scv) / 3 and the density 1 at 0; the rational transform of order two with these
+/// is (s + b) / (s^2 + 4 s + b), b = 6 / (1 + scv), and the wait's is that of its renewals with probability rho.
+ImpatientQueue::ImpatientQueue(const ServerLoad& load, int servers) {
   const double offered = load.per_second * load.service;
-  // Probability of a free server, relative to that of all but one being busy, which the density begins with.
-  double idle = 1.0;
-  for (int m = 1; m < servers && idle < kRatioMax; ++m) idle = 1.0 + idle * m / offered;
-  if (idle >= kRatioMax) return 1.0;
-  const double rho = offered / servers;
-  const double x = patience * servers / load.service;
-  const WaitDensity wait(rho, load.service_scv);
-  const double grow = std::max(0.0, wait.r1.real());  // Above saturation; taken out so that nothing overflows.
-  const Complex waited = rho / (wait.r1 - wait.r2) *
-                         ((wait.r1 + wait.b) * WaitDensity::integral(wait.r1, x, grow) -
-                          (wait.r2 + wait.b) * WaitDensity::integral(wait.r2, x, grow));
-  const double scale = std::exp(-grow * x);
-  const double in_time = idle * scale + std::max(0.0, waited.real());
+  if (offered <= 0.0 || servers < 1) {
+    idle_ = servers < 1 ? 0.0 : kRatioMax;
+    return;
+  }
+  for (int m = 1; m < servers && idle_ < kRatioMax; ++m) idle_ = 1.0 + idle_ * m / offered;
+  rho_ = offered / servers;
+  pace_ = servers / load.service;
+  const double b = 6.0 / (1.0 + load.service_scv);
+  const double half = (4.0 - rho_) / 2.0;
+  Complex apart = std::sqrt(Complex(half * half - b * (1.0 - rho_)));
+  if (std::abs(apart) < kNear) apart = kNear;
+  root_[0] = -half + apart;
+  root_[1] = -half - apart;
+  part_[0] = rho_ * (root_[0] + b) / (2.0 * apart);
+  part_[1] = -rho_ * (root_[1] + b) / (2.0 * apart);
+  growth_ = std::max(0.0, root_[0].real());
+}
+
+double ImpatientQueue::share_served(double patience) const {
+  if (patience < 0.0 || idle_ == 0.0) return 0.0;
+  if (idle_ >= kRatioMax) return 1.0;
+  // Above saturation all is divided by exp(growth x), so that nothing overflows.
+  const double x = patience * pace_;
+  const double scale = std::exp(-growth_ * x);
+  const auto integral = [&](Complex root) -> Complex {
+    if (std::abs(root * x) < kNear) return x * scale;
+    const Complex z = (root - growth_) * x;
+    return ((z.imag() == 0.0 ? Complex(std::exp(z.real())) : std::exp(z)) - scale) / root;
+  };
+  const Complex density_sum = part_[0] * integral(root_[0]) + part_[1] * integral(root_[1]);
+  const double waited = std::max(0.0, density_sum.real());
+  const double in_time = idle_ * scale + waited;
   // Servers that are busy do the work of those who are served: this is what all probabilities sum to.
-  const double all = idle * scale + rho * (scale + std::max(0.0, waited.real()));
-  return std::min(1.0, in_time / all);
+  return std::min(1.0, in_time / (idle_ * scale + rho_ * (scale + waited)));
 }
 
 std::vector<double> isotonic(std::span<const double> values, std::span<const double> weights) {

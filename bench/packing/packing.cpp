@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "actors/placement/consolidation.hpp"
 #include "actors/placement/placement_options.hpp"
-#include "actors/placement/repair.hpp"
 #include "actors/placement/search.hpp"
+#include "bench/packing/churn.hpp"
 #include "bench/report.hpp"
 #include "tests/unit/placement/random_problems.hpp"
 
@@ -143,10 +142,24 @@ void measure_time(const Report& report) {
   }
 }
 
+/// The four policies on the same half hour.
+void measure_churn(const Report& report) {
+  for (const PlacementPolicy& policy : {potential_policy(), first_fit_decreasing_policy(), static_policy(),
+                                        periodic_repack_policy()}) {
+    const ChurnResult result = churn(policy);
+    const std::string name = std::string(policy.name) + ", about 120 models that come and go: ";
+    report.row({name + "workers", result.workers, "", "", "", true});
+    report.row({name + "moves per arrival", result.moves_per_arrival, "", "", "", true});
+    report.row({name + "overloaded workers", result.overloaded, "", "", "", true});
+    report.row({name + "decision p99", result.decision_p99, "ms", "", "", true});
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Report report(argc, argv);
   measure_time(report);
+  measure_churn(report);
   measure_bins(report);
 }

@@ -87,11 +87,11 @@ ModelPrior prior_of(const ModelSpec& model) {
   ModelPrior prior;
   prior.weights = model.weights;
   prior.kv_per_token = model.kv_per_token;
-  prior.prefill_fixed = model.prefill_fixed / 1e6;
-  prior.prefill_per_token = model.prefill_per_token / 1e6;
-  prior.decode_fixed = model.decode_fixed / 1e6;
-  prior.decode_per_token = model.decode_per_sequence / 1e6;
-  prior.decode_per_context = model.decode_per_context / 1e6;
+  prior.step_fixed = model.decode_fixed / 1e6;
+  prior.prompt_fixed = std::max(0.0, model.prefill_fixed - model.decode_fixed) / 1e6;
+  prior.prompt_token = model.prefill_per_token / 1e6;
+  prior.sequence = model.decode_per_sequence / 1e6;
+  prior.context_token = model.decode_per_context / 1e6;
   return prior;
 }
 

@@ -34,6 +34,19 @@ TEST_CASE("mixed workers are taken where they suffice and need be no more than t
   CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 1});
 }
 
+TEST_CASE("a model that bursts has one worker to spare for its prompts") {
+  ModelForecast f = forecast({1.0}, {1.0});
+  f.requests_per_second = 2.0;
+  f.volatility = 3.9;
+  CHECK(elasticity({f, 0, {}}, {}) == Need{1, 1, 0});
+  f.volatility = 4.0;
+  CHECK(elasticity({f, 0, {}}, {}) == Need{2, 1, 0});
+  f.mixed_attainment = {1.0};
+  CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 2});
+  f.requests_per_second = 1.9;
+  CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 1});
+}
+
 TEST_CASE("where no number reaches the target, more than what comes next to the best is not asked for") {
   const ModelForecast f = forecast({0.1, 0.5, 0.8995, 0.9, 0.9}, {});
   CHECK(elasticity({f, 0, {}}, {}) == Need{3, 1});  // Within a thousandth of 0.9; no forecast: one to learn.

@@ -13,6 +13,10 @@ using namespace sangam;
 
 namespace {
 
+double share_served(const ServerLoad& load, int servers, double patience) {
+  return ImpatientQueue(load, servers).share_served(patience);
+}
+
 /// Plays first come, first served, on `servers`; who would wait longer than `patience` leaves at once.
 double played_share(double rate, int servers, double patience, const std::function<double(std::mt19937_64&)>& service) {
   std::mt19937_64 random(7);

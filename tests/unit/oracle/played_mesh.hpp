@@ -44,6 +44,7 @@ struct Demand {
   double ttft_fixed = 0.4;  ///< Deadline of the first token: so much and
   double ttft_per_token = 4e-4;
   double tpot = 0.06;
+  double burst_every = 150.0;  ///< Mean seconds from one burst to the next.
   std::uint64_t bursts = 1;  ///< Seed of when bursts come; the other seed is of everything else.
 };
 
@@ -91,6 +92,7 @@ class PlayedMesh {
     double took = 0.0;
     std::vector<Request> running;
     ModelLoad load;
+    std::uint64_t steps = 0;
     double flop = 0.0;
     double read = 0.0;
     double told_at = 0.0;

@@ -1,5 +1,5 @@
 // Events in order of time: arrivals and ends of steps.
-#include "bench/oracle/played_mesh.hpp"
+#include "tests/unit/oracle/played_mesh.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ PlayedMesh::PlayedMesh(const ModelId& model, const StepLaw& law, const Device& d
                        std::uint64_t seed)
     : model_(model), law_(law), device_(device), demand_(demand), random_(seed), bursts_(demand.bursts) {
   status_.model = model;
-  next_burst_ = 100.0 * std::exponential_distribution<double>(1.0)(bursts_);
+  next_burst_ = demand_.burst_every * std::exponential_distribution<double>(1.0)(bursts_);
   schedule_arrival();
 }
 
@@ -39,7 +39,7 @@ void PlayedMesh::schedule_arrival() {
   if (now_ >= next_burst_) {
     burst_ = std::uniform_real_distribution<double>(1.5, 3.0)(bursts_);
     burst_until_ = next_burst_ + std::uniform_real_distribution<double>(10.0, 60.0)(bursts_);
-    next_burst_ = burst_until_ + 150.0 * std::exponential_distribution<double>(1.0)(bursts_);
+    next_burst_ = burst_until_ + demand_.burst_every * std::exponential_distribution<double>(1.0)(bursts_);
   }
   next_arrival_ = now_ + std::exponential_distribution<double>(rate(now_))(random_);
 }
@@ -107,6 +107,7 @@ void PlayedMesh::end_step(int index) {
   ModelLoad& load = worker.load;
   const double sequences = double(worker.running.size());
   const double prompts = double(worker.chunk) / (double(worker.chunk) + sequences);
+  ++worker.steps;
   load.prefill_tokens += std::uint64_t(worker.chunk);
   load.output_tokens += worker.running.size();
   load.decode_steps += worker.running.empty() ? 0 : 1;
@@ -208,6 +209,7 @@ std::vector<Telemetry> PlayedMesh::telemetry() {
     t.incarnation = Incarnation{1};
     t.sequence = ++worker.sequence;
     t.up = micros(now_ - worker.began);
+    t.steps = worker.steps;
     const double time = std::max(1e-3, now_ - worker.told_at);
     t.compute = worker.flop / time / device_.flop_per_second;
     t.bandwidth = worker.read / time / device_.bytes_per_second;
