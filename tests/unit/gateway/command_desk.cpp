@@ -133,3 +133,31 @@ TEST_CASE("being on this host does not make an operator of whoever is behind a p
     CHECK_FALSE(comes_straight_from_here(passed_on));
   }
 }
+
+TEST_CASE("what a worker's memory is used for is told by model, too, also of one that sleeps and has left prefixes") {
+  WorkerMemory memory;
+  memory.worker = ActorName("worker/1");
+  memory.kv = Bytes{30};
+  memory.cached = Bytes{50};
+  memory.models = {{ModelId("awake"), Bytes{30}, Bytes{10}}, {ModelId("asleep"), Bytes{0}, Bytes{40}}};
+  std::vector<InstanceState> instances;
+  for (const char* name : {"asleep", "awake", "gone"}) {
+    InstanceState& state = instances.emplace_back();
+    state.worker = memory.worker;
+    state.model = ModelId(name);
+    state.weights = Bytes{100};
+    state.own = Bytes{60};
+  }
+  instances[1].residency = Residency::active;
+  const auto told = boost::json::parse(memory_json({memory}, instances)).at("workers").at(0);
+  CHECK(told.at("kv_bytes") == 30);
+  CHECK(told.at("cached_bytes") == 50);
+  const auto& models = told.at("models").as_array();
+  REQUIRE(models.size() == 2);
+  CHECK(models[0].at("model") == "asleep");
+  CHECK(models[0].at("weights_bytes") == 0);
+  CHECK(models[0].at("cached_bytes") == 40);
+  CHECK(models[1].at("shared_bytes") == 40);
+  CHECK(models[1].at("kv_bytes") == 30);
+  CHECK(models[1].at("cached_bytes") == 10);
+}

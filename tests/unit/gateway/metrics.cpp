@@ -109,11 +109,13 @@ TEST_CASE("gauges show what workers reported last") {
                               .running = 3,
                               .kv_used = Pages{1},
                               .kv_total = Pages{4},
-                              .preemptions = 2});
+                              .preemptions = 2,
+                              .self_decodes = 5});
   auto samples = samples_of(metrics.text(fleet, 7, 1));
   CHECK(samples.at(series("vllm:num_requests_running", "a/b")) == 3.0);
   CHECK(samples.at(series("vllm:kv_cache_usage_perc", "a/b")) == 0.25);
   CHECK(samples.at(series("vllm:num_preemptions_total", "a/b")) == 2.0);
+  CHECK(samples.at(series("sangam_self_decodes_total", "a/b")) == 5.0);
   CHECK(samples.at("sangam_connections") == 7.0);
   fleet.lost(ActorName("w"));
   samples = samples_of(metrics.text(fleet, 0, 0));
