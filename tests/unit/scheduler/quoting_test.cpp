@@ -186,8 +186,8 @@ TEST_CASE("times off the wire at their extremes are answered") {
 namespace {
 
 /// Two workers that hold two models and take for each prefill something between half and thrice of the usual, and in
-/// the second half of the time a third more; every second request has a deadline, and those whose deadline cannot be
-/// met are refused.
+/// the second half of the time a third more (load 0.7, then 0.93); every second request has a deadline, and those
+/// whose deadline cannot be met are refused.
 class Day {
  public:
   explicit Day(std::uint64_t seed) : random_(seed) {
@@ -198,7 +198,7 @@ class Day {
     }
   }
   void run(int requests) {
-    std::exponential_distribution<double> pause(1.0 / 130'000.0);
+    std::exponential_distribution<double> pause(1.0 / 160'000.0);
     for (int i = 0; i < requests; ++i) {
       const Instant arrival = now_ + Micros(std::int64_t(pause(random_)));
       while (next_event() <= arrival) pass(next_event());
