@@ -186,8 +186,8 @@ TEST_CASE("times off the wire at their extremes are answered") {
 namespace {
 
 /// Two workers that hold two models and take for each prefill something between half and thrice of the usual, and in
-/// the second half of the time a third more (load 0.7, then 0.93); every second request has a deadline, and those whose deadline cannot be
-/// met are refused.
+/// the second half of the time a third more (load 0.7, then 0.93); every second request has a deadline, and those
+/// whose deadline cannot be met are refused.
 class Day {
  public:
   explicit Day(std::uint64_t seed) : random_(seed) {
