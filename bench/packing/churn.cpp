@@ -79,7 +79,13 @@ class Churn {
     options.tell = {ActorName("lifecycle")};
     options.policy = policy;
     options.settle = Millis(0);
-    options.pools = {0.9, 0.9, 50.0, 50.0, 0.0, Millis(0), Millis(0), Millis(3'600'000)};
+    options.pools.size_enter = options.pools.size_leave = 0.9;
+    options.pools.volatility_enter = options.pools.volatility_leave = 50.0;
+    options.pools.peak_small = 0.0;
+    options.pools.attainment_enter = options.pools.attainment_leave = 0.0;
+    options.pools.enter_dwell = options.pools.leave_dwell = Millis(0);
+    options.pools.idle_leave = Millis(3'600'000);
+    options.busy_max = 1.0;
     return options;
   }
   static ModelId model(int m) { return ModelId("m" + std::to_string(m)); }
