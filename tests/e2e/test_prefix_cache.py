@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from mesh import ROOT, Mesh
+from mesh import ROOT, Mesh, wait_until
 
 PROMPT = "A" + "123+456=" * 24  # 194 tokens with the one that begins a text.
 PAGE_TOKENS = 65536 // 1536  # 64 KiB, 6 layers * 2 * 2 heads * 32 values * 2 bytes
@@ -54,6 +54,10 @@ def test_another_tenant_finds_nothing_of_it(mesh):
 def test_metrics_count_what_was_looked_up_and_found(mesh):
     complete(mesh, "one", PROMPT)
     complete(mesh, "one", PROMPT)
-    scrape = lambda: httpx.get(f"{mesh.url}/metrics", headers={"authorization": "Bearer sk-one"}).text
-    found = [line for line in scrape().splitlines() if line.startswith("vllm:prefix_cache_hits")]
-    assert found and float(found[0].split()[-1]) >= CACHED
+
+    def found():
+        text = httpx.get(f"{mesh.url}/metrics", headers={"authorization": "Bearer sk-one"}).text
+        lines = [line for line in text.splitlines() if line.startswith("vllm:prefix_cache_hits")]
+        return bool(lines) and float(lines[0].split()[-1]) >= CACHED
+
+    wait_until(found, 5, "the hits that workers tell twice a second")
