@@ -34,7 +34,9 @@ std::vector<SimWorker*> settle_workers(const Scenario& scenario, Journal& journa
       options.telemetry_hearers = {kAutoscaler, kOracle, kPlacement};
       if (i == 0) options.table_hearers = {kOracle, kPlacement};
       for (const ModelSpec& model : scenario.models) {
-        if (model.devices == devices) options.models.push_back(&model);
+        if (model.devices != devices) continue;
+        options.models.push_back(&model);
+        if (scenario.fixed) options.active.push_back(model.id);
       }
       const ActorName name = options.name;
       auto worker = std::make_unique<SimWorker>(std::move(options), journal);
@@ -95,19 +97,7 @@ ModelPrior prior_of(const ModelSpec& model) {
   return prior;
 }
 
-void settle_control(const Scenario& scenario, World& world) {
-  settle_core<SchedulerCore>(world, kScheduler, scenario.scheduler);
-  LifecycleOptions lifecycle;
-  settle_core<LifecycleCore>(world, kLifecycle, lifecycle);
-  for (const ModelSpec& model : scenario.models) {
-    QueueOptions queue;
-    queue.model = model.id;
-    queue.waiting_requests_max = 100'000;
-    queue.waiting_tokens_max = Tokens(1'000'000'000);
-    queue.tenant_default.waiting_requests_max = queue.waiting_requests_max;
-    queue.tenant_default.waiting_tokens_max = queue.waiting_tokens_max;
-    settle_core<QueueCore>(world, queue_of(model.id), queue);
-  }
+void settle_planners(const Scenario& scenario, World& world) {
   OracleOptions oracle = scenario.oracle;
   oracle.hearers = {kAutoscaler};
   if (scenario.placement) oracle.hearers.push_back(kPlacement);
@@ -123,6 +113,22 @@ void settle_control(const Scenario& scenario, World& world) {
     autoscaler.hearers.push_back(kPlacement);
   }
   settle_core<AutoscalerCore>(world, kAutoscaler, autoscaler);
+}
+
+void settle_control(const Scenario& scenario, World& world) {
+  settle_core<SchedulerCore>(world, kScheduler, scenario.scheduler);
+  LifecycleOptions lifecycle;
+  settle_core<LifecycleCore>(world, kLifecycle, lifecycle);
+  for (const ModelSpec& model : scenario.models) {
+    QueueOptions queue;
+    queue.model = model.id;
+    queue.waiting_requests_max = 100'000;
+    queue.waiting_tokens_max = Tokens(1'000'000'000);
+    queue.tenant_default.waiting_requests_max = queue.waiting_requests_max;
+    queue.tenant_default.waiting_tokens_max = queue.waiting_tokens_max;
+    settle_core<QueueCore>(world, queue_of(model.id), queue);
+  }
+  if (!scenario.fixed) settle_planners(scenario, world);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Scenario {
   SchedulerOptions scheduler;
   OracleOptions oracle;
   AutoscalerOptions autoscaler;
+  bool fixed = false;  ///< Every model is active on every worker of its class, and there are no control loops.
   std::optional<PlacementOptions> placement;  ///< Without: every model is the autoscaler's.
   Micros letter_takes{200};    ///< From actor to actor.
   Millis sample_every{1'000};  ///< Of the devices in use: those on which something is active or on its way.
