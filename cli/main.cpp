@@ -12,6 +12,7 @@
 #include "cli/ctl.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
+#include "cli/key_files.hpp"
 #include "cli/mesh_config.hpp"
 #include "cli/process.hpp"
 #include "cli/signals.hpp"
@@ -72,6 +73,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
 /// One node a role, meeting over Unix sockets in `folder`.
 Result<void> add_local_nodes(MeshConfig& config, const fs::path& folder) {
   config.nodes.clear();
+  config.keys.clear();  // Who may enter is a matter of the folder's permissions.
   for (const auto& role : roles_of(config)) {
     std::string name = role;
     std::replace(name.begin(), name.end(), '/', '-');
@@ -81,7 +83,7 @@ Result<void> add_local_nodes(MeshConfig& config, const fs::path& folder) {
       return make_error(ErrorCode::invalid_input, path + ": longer than the " + std::to_string(kSocketPathMax) +
                                                       " bytes of a socket's path; choose a shorter --state");
     }
-    config.nodes.push_back({NodeName(name), "ipc://" + path, "ipc://" + path, {role}});
+    config.nodes.push_back({.name = NodeName(name), .endpoint = "ipc://" + path, .listen = "ipc://" + path, .roles = {role}});
   }
   return {};
 }
@@ -294,6 +296,12 @@ int main(int argc, char** argv) {
   std::vector<CLI::App*> ctl_commands;
   for (const auto& [verb, what] : kCtlVerbs) ctl_commands.push_back(add_ctl_command(*ctl_group, verb, what, operating));
 
+  std::string key_folder;
+  std::vector<std::string> key_names;
+  auto* keygen_command = app.add_subcommand("keygen", "Make the keys of a mesh's nodes");
+  keygen_command->add_option("folder", key_folder, "Where NODE.key goes, for [mesh] keys")->required()->type_name("DIR");
+  keygen_command->add_option("nodes", key_names, "For which nodes; their public keys are printed")->required()->type_name("NODE...");
+
   std::string health_url = "http://127.0.0.1:8080/readyz";
   auto* health_command = app.add_subcommand("health", "Exit 0 when a mesh is ready");
   health_command->add_option("url", health_url, "What to ask")->capture_default_str();
@@ -306,6 +314,7 @@ int main(int argc, char** argv) {
   if (up_command->parsed()) return up(serving);
   if (run_command->parsed()) return run(serving);
   if (ask_command->parsed()) return report(ask(asking));
+  if (keygen_command->parsed()) return report(make_keys(key_folder, key_names));
   if (models_command->parsed()) return report(list_models(asking.url));
   for (auto* command : ctl_commands) {
     if (command->parsed()) return report(run_ctl(command->get_name(), operating));

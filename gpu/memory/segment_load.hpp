@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,12 +23,32 @@ class SegmentLoad {
  public:
   /// What is not resident yet.
   [[nodiscard]] Bytes bytes() const { return bytes_; }
+  /// Also what had to be copied again.
   [[nodiscard]] Bytes copied() const { return copied_; }
-  [[nodiscard]] bool complete() const { return !failed_ && next_ == fresh_.size(); }
+  [[nodiscard]] bool complete() const { return !failed_ && absent_ == 0; }
 
-  /// Copies the next `most` bytes, at least one, and checks the hash of each segment that is there with them.
-  /// After an error the load can only be dropped.
+  /// Copies the next `most` bytes of segments that have a source, at least one, and checks the hash of each segment
+  /// that is there with them. After an error the load can only be dropped.
   Result<void> copy(Bytes most);
+  /// Whether nothing is left for `copy`.
+  [[nodiscard]] bool copied_all() const { return next_ == fresh_.size(); }
+
+  /// A segment whose bytes come later, as long as not all of them are there.
+  struct Awaited {
+    std::size_t index = 0;  ///< What the load calls it.
+    Digest digest;
+    Bytes bytes{};
+    std::string slot;  ///< One that names it.
+  };
+  /// In the order of the slots.
+  [[nodiscard]] std::vector<Awaited> awaited() const;
+  /// The next bytes of an awaited segment, which begins anew at offset 0 and has no gaps. With the last of them its
+  /// hash is checked: `corrupt`, and it is awaited from its beginning on. After another error the load can only be
+  /// dropped.
+  Result<void> put(std::size_t index, Bytes offset, std::span<const std::byte> bytes);
+  /// An awaited segment's bytes have been found: `copy` takes them from there. `invalid_input` if they are of another
+  /// size.
+  Result<void> supply(std::size_t index, std::span<const std::byte> source);
 
  private:
   friend class SegmentStore;
@@ -40,10 +61,14 @@ class SegmentLoad {
   struct Fresh {
     Digest digest;
     std::span<const std::byte> source;
+    Bytes size{};
     std::int64_t offset = 0;  ///< In the reserved pages, one after the other.
     SegmentPlace place;
     std::span<const std::byte> bytes;
     std::unique_ptr<Witness> witness;  ///< From its first byte to its last.
+    bool comes_later = false;
+    std::size_t arrived = 0;  ///< Of one that comes later.
+    bool there = false;       ///< Complete, and its hash is right.
   };
   struct Slot {
     std::string name;
@@ -57,7 +82,12 @@ class SegmentLoad {
   SegmentLoad(PagePool& pool, SegmentHash hash);
   Result<void> reserve();
   [[nodiscard]] SegmentPlace place_at(std::int64_t offset, Bytes bytes) const;
-  Result<void> check(std::size_t first, std::size_t end);
+  /// Adds the copy of `bytes` to a segment's place, from `offset` on.
+  void add_pieces(Fresh& fresh, std::size_t offset, std::span<const std::byte> bytes, std::vector<CopyPiece>& pieces);
+  [[nodiscard]] bool is_copied_here(const Fresh& fresh) const { return !fresh.comes_later && !fresh.there; }
+  [[nodiscard]] std::size_t first_to_copy(std::size_t from) const;
+  /// Of segments that have just become whole.
+  Result<void> check(const std::vector<std::size_t>& whole);
   Result<void> failed(Error error);
 
   PagePool* pool_;
@@ -70,7 +100,8 @@ class SegmentLoad {
   std::vector<Slot> slots_;
   Bytes bytes_;
   Bytes copied_;
-  std::size_t next_ = 0;    ///< The first of `fresh_` that is not all there,
+  std::size_t absent_ = 0;  ///< How many of `fresh_` are not there.
+  std::size_t next_ = 0;    ///< The first of `fresh_` that has a source and is not all there,
   std::size_t offset_ = 0;  ///< and how much of it is.
   bool failed_ = false;
 };

@@ -62,13 +62,13 @@ Result<void> SegmentStore::plan(std::span<const WantedSlot> slots, SegmentLoad& 
     if (slot.resident) continue;
     const auto [first, last] = fresh_by_digest.equal_range(wanted.digest);
     const auto twin = std::find_if(first, last, [&](const auto& entry) {
-      const std::span source = load.fresh_[entry.second].source;
-      return wanted.source.empty() ? Bytes(std::int64_t(source.size())) == wanted.bytes
-                                   : equal(source, wanted.source);
+      const SegmentLoad::Fresh& fresh = load.fresh_[entry.second];
+      return wanted.source.empty() ? fresh.size == wanted.bytes : equal(fresh.source, wanted.source);
     });
     slot.fresh = twin == last ? load.fresh_.size() : twin->second;
     if (twin != last) continue;
-    if (Bytes(std::int64_t(wanted.source.size())) != wanted.bytes) {
+    const bool comes_later = wanted.comes_later && wanted.source.empty() && wanted.bytes > Bytes{0};
+    if (!comes_later && Bytes(std::int64_t(wanted.source.size())) != wanted.bytes) {
       return make_error(ErrorCode::not_found,
                         "weights: slot " + wanted.name + " needs segment " + hex_of(wanted.digest) + " of " +
                             std::to_string(wanted.bytes.count()) +
@@ -76,7 +76,11 @@ Result<void> SegmentStore::plan(std::span<const WantedSlot> slots, SegmentLoad& 
                             std::to_string(wanted.source.size()) + "; name a source that has it");
     }
     fresh_by_digest.emplace(wanted.digest, load.fresh_.size());
-    load.fresh_.push_back({wanted.digest, wanted.source, 0, {}, {}, nullptr});
+    SegmentLoad::Fresh& fresh = load.fresh_.emplace_back();
+    fresh.digest = wanted.digest;
+    fresh.source = wanted.source;
+    fresh.size = wanted.bytes;
+    fresh.comes_later = comes_later;
   }
   return {};
 }

@@ -24,6 +24,7 @@ struct WantedSlot {
   /// Host memory, or another process's pages as `Device::import` shows them; empty where the segment is
   /// resident. Read until the load is complete.
   std::span<const std::byte> source;
+  bool comes_later = false;  ///< Without a source and not resident: its bytes are `put` once they have arrived.
 };
 
 struct TableSlot {

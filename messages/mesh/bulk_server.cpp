@@ -82,7 +82,7 @@ void BulkServer::run() {
     poll(clock_now());
     shared_.node.wake->clear();
     const Instant now = clock_now();
-    if (door_keeper_) door_keeper_->answer();
+    if (door_keeper_) shared_.node.say_refused(door_keeper_->answer());
     hear(now);
     end_withdrawn();
     send_round();
@@ -150,6 +150,7 @@ void BulkServer::open(const std::string& id, const wire::BulkOpen& open, zmq::me
     return refuse_stranger(id, open.node.text(), std::to_string(kSessionsMax) + " sessions are open; try again later");
   sessions_.emplace(id, BulkSession(open.node, shared_.options.part_max, now));
   ++shared_.tally.sessions;
+  shared_.node.say(LogLevel::info, "bulk.session_opened", {{"reader", open.node.text()}});
   answer(id, wire::BulkAlive{shared_.options.node.incarnation});
 }
 

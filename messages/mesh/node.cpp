@@ -104,7 +104,7 @@ void Node::poll(Instant now) {
 }
 
 void Node::serve(Instant now) {
-  if (door_keeper_) door_keeper_->answer();
+  if (door_keeper_) parts_.say_refused(door_keeper_->answer());
   // Their lanes before ours: what a peer said before its connection broke is still heard.
   hear_router(now);
   for (PeerIndex peer = 0; peer < links_.size(); ++peer) {

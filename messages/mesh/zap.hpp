@@ -21,8 +21,13 @@ class DoorKeeper {
   DoorKeeper(zmq::context_t& context, const std::vector<Peer>& peers);
 
   [[nodiscard]] zmq::socket_t& socket() { return socket_; }
+  /// Whom it has turned away: the routing id that was claimed, which begins with a node's name, and the address.
+  struct Refused {
+    std::string claimed;
+    std::string address;
+  };
   /// Answers all questions that are there now.
-  void answer();
+  [[nodiscard]] std::vector<Refused> answer();
 
  private:
   zmq::socket_t socket_;
