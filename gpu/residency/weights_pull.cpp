@@ -32,6 +32,7 @@ WeightsPull::WeightsPull(const ModelId& model, Sources sources) : model_(model.t
 void WeightsPull::give_up(Source& source, const Error& why) {
   last_error_ = why;
   left_.insert(left_.begin(), source.asked.begin(), source.asked.end());
+  left_bytes_ += source.under_way;
   source.asked.clear();
   source.pull.reset();
 }
@@ -71,10 +72,18 @@ Result<std::optional<Blueprint>> WeightsPull::blueprint(Millis wait) {
   return std::optional<Blueprint>();
 }
 
+/// Of several sources none takes more than half of its share of what is left, so that all end together (guided
+/// self-scheduling: Polychronopoulos and Kuck, 1987).
 void WeightsPull::ask_for_more(Source& source) {
-  while (source.is_proven && !left_.empty() && source.asked.size() < kAsksAheadMax && source.under_way < kAheadMax) {
+  const auto sources = std::int64_t(sources_.size());
+  const auto may_ask = [&] {
+    const Bytes ahead = sources == 1 ? kAheadMax : std::min(kAheadMax, Bytes(left_bytes_.count() / (2 * sources)));
+    return source.asked.empty() || (source.asked.size() < kAsksAheadMax && source.under_way < ahead);
+  };
+  while (source.is_proven && !left_.empty() && may_ask()) {
     const Wanted wanted = std::move(left_.front());
     left_.pop_front();
+    left_bytes_ -= wanted.bytes;
     source.pull->ask(wanted.name, wanted.bytes);
     source.asked.push_back(wanted);
     source.under_way += wanted.bytes;
@@ -115,7 +124,10 @@ Result<bool> WeightsPull::take_next(Source& source, SegmentLoad& load, Bytes& mo
 
 Result<void> WeightsPull::advance(SegmentLoad& load, Bytes most, Millis wait) {
   if (!std::exchange(has_begun_, true)) {
-    for (const SegmentLoad::Awaited& one : load.awaited()) left_.push_back({one.index, segment_name(one.digest), one.bytes});
+    for (const SegmentLoad::Awaited& one : load.awaited()) {
+      left_.push_back({one.index, segment_name(one.digest), one.bytes});
+      left_bytes_ += one.bytes;
+    }
   }
   Bytes moved{0};
   bool something_came = true;

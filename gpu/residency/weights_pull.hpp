@@ -55,7 +55,8 @@ class WeightsPull {
   std::vector<Source> sources_;
   std::string card_;          ///< The one that was taken.
   bool has_begun_ = false;
-  std::deque<Wanted> left_;   ///< Asked of nobody.
+  std::deque<Wanted> left_;   ///< Asked of nobody,
+  Bytes left_bytes_{0};       ///< so many bytes.
   std::optional<Error> last_error_;
 };
 
