@@ -58,6 +58,7 @@ struct ServeOptions {
   std::string state;
   std::string log;
   std::string sockets;  ///< Where the processes of one machine meet; empty: as the configuration's nodes say.
+  std::string node;
   bool processes = false;
   std::vector<std::string> roles;
 };
@@ -102,6 +103,7 @@ Result<MeshConfig> configuration(const ServeOptions& options) {
   if (config->state.empty()) config->state = default_state();
   config->state = fs::absolute(config->state);
   config->gateway.version = kVersion;
+  config->own = NodeName(options.node);
   if (options.sockets.empty()) return config;
   if (auto added = add_local_nodes(*config, options.sockets); !added) return added.error();
   for (auto& worker : config->workers) {
@@ -270,6 +272,8 @@ int main(int argc, char** argv) {
   add_serve_options(*run_command, serving);
   run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
   run_command->add_option("--sockets", serving.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
+
+  run_command->add_option("--node", serving.node, "Which [[node]] this is, where several host the roles")->type_name("NAME");
 
   AskOptions asking;
   auto* ask_command = app.add_subcommand("ask", "Send one prompt to a running mesh and print the answer");

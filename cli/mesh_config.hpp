@@ -34,6 +34,7 @@ struct MeshConfig {
   Millis heartbeat_timeout{1'000};
   std::filesystem::path keys;     ///< Folder with the secret key of each node, as NAME.key; empty: the mesh has no keys.
   std::vector<NodeConfig> nodes;  ///< Empty: everything in one process.
+  NodeName own;                   ///< Which of them this process is; empty: the one that hosts its roles.
   GatewayOptions gateway;         ///< Its models are all models of the mesh.
   QueueOptions queue;             ///< What all queues have in common.
   SchedulerOptions scheduler;

@@ -23,17 +23,27 @@
 namespace sangam {
 namespace {
 
+bool hosts(const NodeConfig& node, const std::string& role) {
+  return std::find(node.roles.begin(), node.roles.end(), role) != node.roles.end();
+}
+
 /// The node that hosts all of `roles`; nothing where the mesh is one process.
 Result<std::optional<NodeConfig>> node_of(const MeshConfig& config, const std::vector<std::string>& roles) {
   if (config.nodes.empty()) return std::optional<NodeConfig>{};
+  std::vector<NodeConfig> found;
   for (const auto& node : config.nodes) {
-    const auto hosts = [&](const std::string& role) {
-      return std::find(node.roles.begin(), node.roles.end(), role) != node.roles.end();
-    };
-    if (std::all_of(roles.begin(), roles.end(), hosts)) return std::optional<NodeConfig>(node);
+    const bool is_meant = config.own.empty() || node.name == config.own;
+    if (is_meant && std::all_of(roles.begin(), roles.end(), [&](const auto& role) { return hosts(node, role); }))
+      found.push_back(node);
   }
+  if (found.size() == 1) return std::optional<NodeConfig>(found.front());
+  if (!found.empty()) {
+    return make_error(ErrorCode::invalid_input, config.source + ": " + std::to_string(found.size()) +
+                                                    " nodes host the roles that were asked for; say which one this is with --node");
+  }
+  const std::string which = config.own.empty() ? "no [[node]]" : "no [[node]] named '" + config.own.text() + "'";
   return make_error(ErrorCode::invalid_input,
-                    config.source + ": no [[node]] hosts all of the roles that were asked for; list them in one node's 'roles'");
+                    config.source + ": " + which + " hosts all of the roles that were asked for; list them in one node's 'roles'");
 }
 
 MeshOptions mesh_options(const MeshConfig& config, const std::optional<NodeConfig>& own, Incarnation incarnation) {
@@ -46,10 +56,6 @@ MeshOptions mesh_options(const MeshConfig& config, const std::optional<NodeConfi
   options.listen = {own->listen};
   for (const auto& node : config.nodes) options.peers.push_back({node.name, node.endpoint, node.public_key});
   return options;
-}
-
-bool hosts(const NodeConfig& node, const std::string& role) {
-  return std::find(node.roles.begin(), node.roles.end(), role) != node.roles.end();
 }
 
 /// As the mesh's, with the bulk channels of the nodes that have one.

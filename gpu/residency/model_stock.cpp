@@ -236,7 +236,7 @@ Result<void> ModelStock::fork(Bytes most, Millis wait) {
 Result<void> ModelStock::supply_from_storage(const Error& why) {
   Entry& entry = entries_.at(going_->model);
   auto reading = FolderReading::open(entry.folder);
-  if (!reading) return make_error(why.code, why.context + "; and from storage: " + reading.error().context);
+  if (!reading) return make_error(reading.error().code, why.context + "; and from storage: " + reading.error().context);
   entry.reading = std::move(*reading);
   for (const SegmentLoad::Awaited& one : going_->load->awaited()) {
     if (auto supplied = going_->load->supply(one.index, entry.reading->find(one.slot)); !supplied)

@@ -9,7 +9,6 @@
 
 #include "messages/mesh/mesh.hpp"
 #include "messages/mesh/wake.hpp"
-#include "messages/mesh/zap.hpp"
 
 namespace sangam::mesh {
 
@@ -38,12 +37,12 @@ struct NodeParts {
   void say_rarely(std::uint64_t times, std::string_view event, Outbox::Fields fields) const {
     if (std::has_single_bit(times)) say(LogLevel::warning, event, fields);
   }
-  /// Counts and names those whom a door keeper has turned away.
-  void say_refused(const std::vector<DoorKeeper::Refused>& refused) const {
-    for (const auto& [claimed, address] : refused) {
+  /// Counts those whom a door keeper has turned away.
+  void say_refused(const std::vector<std::string>& addresses) const {
+    for (const std::string& address : addresses) {
       const std::uint64_t times = ++tally->strangers;
       say_rarely(times, "mesh.key_refused",
-                 {{"who", claimed}, {"address", address}, {"why", "its key is not in the registry"}, {"times", std::to_string(times)}});
+                 {{"address", address}, {"why", "its key is not in the registry"}, {"times", std::to_string(times)}});
     }
   }
 };

@@ -67,7 +67,7 @@ class Nodes:
         return (self.folder / f"{node}.log").read_text()
 
     def start(self, node):
-        command = [BINARY, "run", *self.roles[node], "--listen", "127.0.0.1:0", "--config", self.configuration(node),
+        command = [BINARY, "run", *self.roles[node], "--node", node, "--listen", "127.0.0.1:0", "--config", self.configuration(node),
                    "--state", self.folder / node]
         with (self.folder / f"{node}.log").open("a") as log:
             self.processes[node] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

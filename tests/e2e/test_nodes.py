@@ -51,10 +51,9 @@ def test_a_node_with_another_key_is_refused_by_name_and_the_others_serve(tmp_pat
         nodes.await_workers("worker/1")
         assert nodes.order("wake", models=[MODEL], workers=["worker/1"]).status_code == 200
         assert serves(nodes.http)
-        refusal = re.compile(r"mesh\.key_refused who=two#\S+ .*its key is not in the registry")
-        for node in ("front", "one"):
-            wait_until(lambda: refusal.search(nodes.log(node)), WAIT_S, f"{node} names who was refused")
-        wait_until(lambda: "mesh.handshake_refused peer=front" in nodes.log("two"), WAIT_S, "it is told who refuses it")
+        for node, other in (("front", "two"), ("one", "two"), ("two", "front"), ("two", "one")):
+            wait_until(lambda: f"mesh.handshake_refused actor=mesh peer={other}" in nodes.log(node), WAIT_S, f"{node} names {other}")
+            wait_until(lambda: re.search(r"mesh\.key_refused actor=mesh address=127\.0\.0\.1 ", nodes.log("front")), WAIT_S, "the stranger")
         assert {i["worker"] for i in nodes.instances()} == {"worker/1"}
 
 

@@ -230,7 +230,7 @@ TEST_CASE("with its only source lost in the middle, a model comes from storage, 
     const PoolLedger before = homeless.pool->ledger();
     const auto forked = homeless.fork(kArith, pull_from(kArith, {{&source, bad}}));
     REQUIRE(!forked);
-    CHECK(forked.error().code == ErrorCode::unavailable);
+    CHECK(forked.error().code == ErrorCode::not_found);
     CHECK(forked.error().context.find("storage") != std::string::npos);
     CHECK(homeless.pool->ledger().free == before.free);
     CHECK(homeless.pool->ledger().reserved == before.reserved);
