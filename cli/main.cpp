@@ -204,6 +204,27 @@ int run(const ServeOptions& options) {
   return serve(*config, options.roles, config->state / folder);
 }
 
+CLI::App* add_run_command(CLI::App& app, ServeOptions& options) {
+  auto* command = app.add_subcommand("run", "Host some actors of a mesh in this process");
+  add_serve_options(*command, options);
+  command->add_option("roles", options.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
+  command->add_option("--sockets", options.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
+  command->add_option("--node", options.node, "Which [[node]] this is, where several host the roles")->type_name("NAME");
+  return command;
+}
+
+struct KeygenOptions {
+  std::string folder;
+  std::vector<std::string> nodes;
+};
+
+CLI::App* add_keygen_command(CLI::App& app, KeygenOptions& options) {
+  auto* command = app.add_subcommand("keygen", "Make the keys of a mesh's nodes");
+  command->add_option("folder", options.folder, "Where NODE.key goes, for [mesh] keys")->required()->type_name("DIR");
+  command->add_option("nodes", options.nodes, "For which nodes; their public keys are printed")->required()->type_name("NODE...");
+  return command;
+}
+
 constexpr std::array<std::pair<const char*, const char*>, 8> kCtlVerbs{{
     {"models", "What each worker holds of each model"},
     {"memory", "What each worker's memory is used for"},
@@ -268,12 +289,7 @@ int main(int argc, char** argv) {
   add_serve_options(*up_command, serving);
   up_command->add_flag("--processes", serving.processes, "One process an actor, supervised");
 
-  auto* run_command = app.add_subcommand("run", "Host some actors of a mesh in this process");
-  add_serve_options(*run_command, serving);
-  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
-  run_command->add_option("--sockets", serving.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
-
-  run_command->add_option("--node", serving.node, "Which [[node]] this is, where several host the roles")->type_name("NAME");
+  auto* run_command = add_run_command(app, serving);
 
   AskOptions asking;
   auto* ask_command = app.add_subcommand("ask", "Send one prompt to a running mesh and print the answer");
@@ -300,11 +316,8 @@ int main(int argc, char** argv) {
   std::vector<CLI::App*> ctl_commands;
   for (const auto& [verb, what] : kCtlVerbs) ctl_commands.push_back(add_ctl_command(*ctl_group, verb, what, operating));
 
-  std::string key_folder;
-  std::vector<std::string> key_names;
-  auto* keygen_command = app.add_subcommand("keygen", "Make the keys of a mesh's nodes");
-  keygen_command->add_option("folder", key_folder, "Where NODE.key goes, for [mesh] keys")->required()->type_name("DIR");
-  keygen_command->add_option("nodes", key_names, "For which nodes; their public keys are printed")->required()->type_name("NODE...");
+  KeygenOptions making;
+  auto* keygen_command = add_keygen_command(app, making);
 
   std::string health_url = "http://127.0.0.1:8080/readyz";
   auto* health_command = app.add_subcommand("health", "Exit 0 when a mesh is ready");
@@ -318,7 +331,7 @@ int main(int argc, char** argv) {
   if (up_command->parsed()) return up(serving);
   if (run_command->parsed()) return run(serving);
   if (ask_command->parsed()) return report(ask(asking));
-  if (keygen_command->parsed()) return report(make_keys(key_folder, key_names));
+  if (keygen_command->parsed()) return report(make_keys(making.folder, making.nodes));
   if (models_command->parsed()) return report(list_models(asking.url));
   for (auto* command : ctl_commands) {
     if (command->parsed()) return report(run_ctl(command->get_name(), operating));

@@ -130,6 +130,7 @@ class EngineRunner final : public Runner {
   }
 
   WorkerMemory memory() const override {
+    (void)shelf_.let_go();
     const PoolLedger ledger = pool_->ledger();
     const auto bytes = [&](Pages pages) { return Bytes(pages.count() * ledger.page.count()); };
     const Pages cached = spare_.reclaimable();

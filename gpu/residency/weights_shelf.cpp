@@ -74,7 +74,7 @@ void WeightsShelf::withdraw(const ModelId& model) {
   let_go();
 }
 
-bool WeightsShelf::let_go() {
+bool WeightsShelf::let_go() const {
   const std::lock_guard lock(state_->mutex);
   bool all = true;
   std::erase_if(state_->segments, [&](const auto& entry) {

@@ -31,7 +31,7 @@ class WeightsShelf final : public BlobShelf {
   /// What is being read of it stays.
   void withdraw(const ModelId& model);
   /// Lets go of what has been withdrawn and is read no longer. True when nothing of that kind is left.
-  bool let_go();
+  bool let_go() const;
 
   [[nodiscard]] Result<Blob> find(const BlobName& name) override;
 

@@ -118,6 +118,21 @@ def test_a_source_that_is_lost_amid_the_transfer_leaves_the_rest_to_storage(tmp_
         wait_until(lambda: nodes.residency("worker/2", "big") == "active", WAIT_S, "active")
 
 
+def test_a_reader_that_freezes_keeps_no_page_of_a_model_that_goes(tmp_path, big):
+    with Nodes(tmp_path, ROLES, {"big": big}) as nodes:
+        wake_source(nodes, "big", "worker/1")
+        free = nodes.memory("worker/1")["free_bytes"]
+        with ThreadPoolExecutor(1) as other:
+            forked = other.submit(nodes.order, "fork", models=["big"], workers=["worker/2"])
+            wait_until(lambda: opened(nodes, "one", "two") > 0, WAIT_S, "the transfer has begun")
+            nodes.kill("two", signal.SIGSTOP)
+            assert nodes.order("unload", workers=["worker/1"]).status_code == 200
+            wait_until(lambda: weights_of(nodes, "worker/1") == 0, WAIT_S, "its pages are free")
+            assert nodes.memory("worker/1")["free_bytes"] > free
+            nodes.kill("two", signal.SIGCONT)
+            forked.result(WAIT_S)  # However that ends: its worker was lost meanwhile.
+
+
 def test_two_sources_share_the_transfer(tmp_path, big):
     roles = {**ROLES, "three": ["worker/3"]}
     bare = tmp_path / "bare"
