@@ -49,7 +49,7 @@ class Nodes:
 
     def configuration(self, node):
         own = self.own.get(node, {})
-        lines = ["[mesh]", 'log = "info"', *own.get("mesh", self.own.get("all", {}).get("mesh", []))]
+        lines = ["[mesh]", 'log = "info"', 'heartbeat_timeout = "3s"', *own.get("mesh", self.own.get("all", {}).get("mesh", []))]
         for model, path in own.get("models", self.models).items():
             lines += ["[[model]]", f'id = "{model}"', f'path = "{path}"']
         for worker in sorted(role for listed in self.roles.values() for role in listed if role.startswith("worker/")):
