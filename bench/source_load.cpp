@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kSteps = 120;
+constexpr std::int64_t kSteps = 60;
 const ActorName kSource("worker/1");
 
 /// Milliseconds of each decode step of one stream.
