@@ -16,13 +16,13 @@
 #include <thread>
 #include <vector>
 
+#include "bench/depot.hpp"
 #include "bench/engine/random_model.hpp"
 #include "bench/engine/write_checkpoint.hpp"
 #include "bench/middle_model.hpp"
 #include "bench/report.hpp"
+#include "bench/source_load.hpp"
 #include "cli/holder.hpp"
-#include "gpu/kernels/cpu/cpu_ops.hpp"
-#include "gpu/residency/model_stock.hpp"
 
 using namespace sangam;
 
@@ -32,17 +32,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 7;
-constexpr CpuDeviceOptions kDevice{Bytes{std::int64_t{1} << 30}, Bytes{2 << 20}};
-constexpr Bytes kHostMax{std::int64_t{2} << 30};
-constexpr Bytes kWhole{std::int64_t{1} << 40};
-const ModelId kLarge("large");
-const ModelId kVariant("variant");
-const ModelId kSmall("small");
-
-[[noreturn]] void give_up(const std::string& why) {
-  std::cerr << "bench_lifecycle: " << why << std::endl;
-  std::exit(1);
-}
 
 double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
@@ -77,35 +66,6 @@ void write_variant(const fs::path& base, const fs::path& other, const fs::path& 
     }
   }
 }
-
-/// A worker's memory and models, without the worker.
-struct Depot {
-  Depot(const std::string& holder, const std::string& name, const fs::path& folder)
-      : kept(KeptMemory::open({holder, name, kDevice}).value()),
-        pool(std::make_unique<PagePool>(kept.take_device())),
-        stock({segments, engine, *ops, &kept}, kHostMax) {
-    stock.add(kLarge, folder / "large");
-    stock.add(kVariant, folder / "variant");
-    stock.add(kSmall, fs::path(SANGAM_SOURCE_DIR) / "models" / "A-arith");
-  }
-  /// Seconds.
-  double move(const ModelId& model, Residency target, ModelStock::Peers peers = {}) {
-    const auto began = Clock::now();
-    if (auto begun = stock.begin(model, target, std::move(peers)); !begun) give_up(begun.error().context);
-    for (Result<bool> done = false; !*done;) {
-      done = stock.advance(kWhole);
-      if (!done) give_up(done.error().context);
-    }
-    return seconds_since(began);
-  }
-
-  std::unique_ptr<Ops> ops = make_cpu_ops({.threads = 1}).value();
-  KeptMemory kept;
-  std::unique_ptr<PagePool> pool;
-  SegmentStore segments{*pool};
-  Engine engine{{}, *pool};
-  ModelStock stock;
-};
 
 /// Bytes a second of memcpy between two buffers of `bytes`, in as many threads as is best. They are the device's, so
 /// that their memory is in as large pages as the weights'.
@@ -176,6 +136,7 @@ int main(int argc, char** argv) {
     forks.push_back(seconds_since(began));
     two.move(kLarge, Residency::cold);
   }
+  report_source_load(report, one, two, socket);
   const std::string reference = "memcpy of as much, best of 1 to " + std::to_string(std::thread::hardware_concurrency()) +
                                 " threads: " + Report::number(limit / 1e9) + " GB/s";
   const auto share = [&](const std::string& what, double seconds) {

@@ -83,7 +83,8 @@ class CatalogRunner final : public Runner {
   Result<void> enter(const ModelId& model, const LoadedInstance& loaded) {
     const fs::path& folder = folders_.at(model);
     const auto weights = digest_from_hex(loaded.weights_digest);
-    const auto config = digest_of_file(folder / "config.json");
+    // Weights that came from another host may have no folder here that can be read.
+    const auto config = loaded.config_digest.empty() ? digest_of_file(folder / "config.json") : digest_from_hex(loaded.config_digest);
     const auto former = catalog_.find(model);
     if (!weights) return weights.error();
     if (!config) return config.error();

@@ -12,6 +12,7 @@
 #include "cli/ctl.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
+#include "cli/key_files.hpp"
 #include "cli/mesh_config.hpp"
 #include "cli/process.hpp"
 #include "cli/signals.hpp"
@@ -58,6 +59,7 @@ struct ServeOptions {
   std::string state;
   std::string log;
   std::string sockets;  ///< Where the processes of one machine meet; empty: as the configuration's nodes say.
+  std::string node;
   bool processes = false;
   std::vector<std::string> roles;
 };
@@ -73,6 +75,7 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
 /// One node a role, meeting over Unix sockets in `folder`.
 Result<void> add_local_nodes(MeshConfig& config, const fs::path& folder) {
   config.nodes.clear();
+  config.keys.clear();  // Who may enter is a matter of the folder's permissions.
   for (const auto& role : roles_of(config)) {
     std::string name = role;
     std::replace(name.begin(), name.end(), '/', '-');
@@ -82,7 +85,7 @@ Result<void> add_local_nodes(MeshConfig& config, const fs::path& folder) {
       return make_error(ErrorCode::invalid_input, path + ": longer than the " + std::to_string(kSocketPathMax) +
                                                       " bytes of a socket's path; choose a shorter --state");
     }
-    config.nodes.push_back({NodeName(name), "ipc://" + path, "ipc://" + path, {role}});
+    config.nodes.push_back({.name = NodeName(name), .endpoint = "ipc://" + path, .listen = "ipc://" + path, .roles = {role}});
   }
   return {};
 }
@@ -101,6 +104,7 @@ Result<MeshConfig> configuration(const ServeOptions& options) {
   if (config->state.empty()) config->state = default_state();
   config->state = fs::absolute(config->state);
   config->gateway.version = kVersion;
+  config->own = NodeName(options.node);
   if (options.sockets.empty()) return config;
   if (auto added = add_local_nodes(*config, options.sockets); !added) return added.error();
   for (auto& worker : config->workers) {
@@ -201,6 +205,36 @@ int run(const ServeOptions& options) {
   return serve(*config, options.roles, config->state / folder);
 }
 
+CLI::App* add_run_command(CLI::App& app, ServeOptions& options) {
+  auto* command = app.add_subcommand("run", "Host some actors of a mesh in this process");
+  add_serve_options(*command, options);
+  command->add_option("roles", options.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
+  command->add_option("--sockets", options.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
+  command->add_option("--node", options.node, "Which [[node]] this is, where several host the roles")->type_name("NAME");
+  return command;
+}
+
+CLI::App* add_ask_command(CLI::App& app, AskOptions& options) {
+  auto* command = app.add_subcommand("ask", "Send one prompt to a running mesh and print the answer");
+  command->add_option("model", options.model, "Which model")->required()->type_name("MODEL");
+  command->add_option("prompt", options.prompt, "What to say to it")->required()->type_name("PROMPT");
+  command->add_option("--max-tokens", options.max_tokens, "Longest answer")->type_name("N");
+  command->add_option("--temperature", options.temperature, "0 takes the likeliest token")->capture_default_str();
+  return command;
+}
+
+struct KeygenOptions {
+  std::string folder;
+  std::vector<std::string> nodes;
+};
+
+CLI::App* add_keygen_command(CLI::App& app, KeygenOptions& options) {
+  auto* command = app.add_subcommand("keygen", "Make the keys of a mesh's nodes");
+  command->add_option("folder", options.folder, "Where NODE.key goes, for [mesh] keys")->required()->type_name("DIR");
+  command->add_option("nodes", options.nodes, "For which nodes; their public keys are printed")->required()->type_name("NODE...");
+  return command;
+}
+
 constexpr std::array<std::pair<const char*, const char*>, 8> kCtlVerbs{{
     {"models", "What each worker holds of each model"},
     {"memory", "What each worker's memory is used for"},
@@ -266,18 +300,10 @@ int main(int argc, char** argv) {
   add_serve_options(*up_command, serving);
   up_command->add_flag("--processes", serving.processes, "One process an actor, supervised");
 
-  auto* run_command = app.add_subcommand("run", "Host some actors of a mesh in this process");
-  add_serve_options(*run_command, serving);
-  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
-  run_command->add_option("--sockets", serving.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
+  auto* run_command = add_run_command(app, serving);
 
   AskOptions asking;
-  auto* ask_command = app.add_subcommand("ask", "Send one prompt to a running mesh and print the answer");
-  ask_command->add_option("model", asking.model, "Which model")->required()->type_name("MODEL");
-  ask_command->add_option("prompt", asking.prompt, "What to say to it")->required()->type_name("PROMPT");
-  ask_command->add_option("--max-tokens", asking.max_tokens, "Longest answer")->type_name("N");
-  ask_command->add_option("--temperature", asking.temperature, "0 takes the likeliest token")->capture_default_str();
-
+  auto* ask_command = add_ask_command(app, asking);
   auto* models_command = app.add_subcommand("models", "List the models of a running mesh");
   for (auto* command : {ask_command, models_command})
     command->add_option("--url", asking.url, "The mesh")->capture_default_str();
@@ -295,6 +321,9 @@ int main(int argc, char** argv) {
   std::vector<CLI::App*> ctl_commands;
   for (const auto& [verb, what] : kCtlVerbs) ctl_commands.push_back(add_ctl_command(*ctl_group, verb, what, operating));
 
+  KeygenOptions making;
+  auto* keygen_command = add_keygen_command(app, making);
+
   std::string health_url = "http://127.0.0.1:8080/readyz";
   auto* health_command = app.add_subcommand("health", "Exit 0 when a mesh is ready");
   health_command->add_option("url", health_url, "What to ask")->capture_default_str();
@@ -308,6 +337,7 @@ int main(int argc, char** argv) {
   if (up_command->parsed()) return up(serving);
   if (run_command->parsed()) return run(serving);
   if (ask_command->parsed()) return report(ask(asking));
+  if (keygen_command->parsed()) return report(make_keys(making.folder, making.nodes));
   if (models_command->parsed()) return report(list_models(asking.url));
   for (auto* command : ctl_commands) {
     if (command->parsed()) return report(run_ctl(command->get_name(), operating));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/config_reader.hpp"
+#include "cli/node_tables.hpp"
 
 namespace sangam {
 namespace {
@@ -46,7 +47,7 @@ class Reader {
     read_scheduler();
     read_lifecycle();
     read_workers();
-    read_nodes();
+    read_node_tables(root_, config_);
     if (auto finished = root_.finish(); !finished) return finished.error();
     return std::move(config_);
   }
@@ -57,6 +58,9 @@ class Reader {
     std::string state;
     mesh.read("state", state);
     if (!state.empty()) config_.state = resolve(state, base_);
+    std::string keys;
+    mesh.read("keys", keys);
+    if (!keys.empty()) config_.keys = resolve(keys, base_);
     mesh.read("log", config_.log_level);
     mesh.read("heartbeat_interval", config_.heartbeat_interval);
     mesh.read("heartbeat_timeout", config_.heartbeat_timeout);
@@ -268,33 +272,6 @@ class Reader {
     const auto& models = config_.gateway.models;
     const auto found = std::find_if(models.begin(), models.end(), [&](const auto& m) { return m.id.text() == name; });
     return found == models.end() ? nullptr : &*found;
-  }
-
-  void read_nodes() {
-    std::set<std::string> hosted;
-    const auto roles = roles_of(config_);
-    for (auto& table : root_.tables("node")) {
-      NodeConfig node;
-      table.read("name", node.name);
-      table.read("endpoint", node.endpoint);
-      node.listen = node.endpoint;
-      table.read("listen", node.listen);
-      table.read("roles", node.roles);
-      if (node.name.empty() || node.endpoint.empty()) table.refuse("name", "a [[node]] needs 'name' and 'endpoint'");
-      for (const auto& role : node.roles) {
-        if (std::find(roles.begin(), roles.end(), role) == roles.end()) {
-          table.refuse("roles", "'" + role + "' is no role of this mesh; it has " + join(roles));
-        }
-        if (!hosted.insert(role).second) table.refuse("roles", "the role '" + role + "' is hosted by two nodes");
-      }
-      config_.nodes.push_back(std::move(node));
-    }
-  }
-
-  static std::string join(const std::vector<std::string>& names) {
-    std::string text;
-    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-    return text;
   }
 
   ConfigTable root_;

@@ -21,6 +21,9 @@ struct NodeConfig {
   std::string endpoint;            ///< Where the others reach it: "tcp://host:port" or "ipc:///path".
   std::string listen;              ///< What it binds, where that differs: "tcp://*:7700".
   std::vector<std::string> roles;  ///< "gateway", "queue", "scheduler", "worker/1"
+  std::string public_key = {};     ///< Where the mesh has keys.
+  std::string bulk = {};           ///< Where other hosts read its workers' weights; empty: nowhere.
+  std::string bulk_listen = {};    ///< What it binds for that.
 };
 
 struct MeshConfig {
@@ -29,7 +32,9 @@ struct MeshConfig {
   std::string log_level = "info";
   Millis heartbeat_interval{200};
   Millis heartbeat_timeout{1'000};
+  std::filesystem::path keys;     ///< Folder with the secret key of each node, as NAME.key; empty: the mesh has no keys.
   std::vector<NodeConfig> nodes;  ///< Empty: everything in one process.
+  NodeName own;                   ///< Which of them this process is; empty: the one that hosts its roles.
   GatewayOptions gateway;         ///< Its models are all models of the mesh.
   QueueOptions queue;             ///< What all queues have in common.
   SchedulerOptions scheduler;

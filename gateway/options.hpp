@@ -56,9 +56,13 @@ struct GatewayTimes {
   Millis call_max{3'600'000};        ///< The longest life of a call.
 };
 
+/// Of one mesh: places have 8 bits of a request's id.
+inline constexpr std::uint32_t kGatewaysMax = 256;
+
 struct GatewayOptions {
   ActorName name{"gateway/1"};
   Incarnation incarnation{1};
+  std::uint32_t place = 0;  ///< Among the gateways of the mesh, below kGatewaysMax; no two have the same.
   std::string listen = "127.0.0.1:8000";  ///< HOST:PORT, [IPV6]:PORT; port 0: any free one.
   std::vector<ServedModel> models;
   std::vector<ApiKey> keys;

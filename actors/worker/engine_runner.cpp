@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr Bytes kPieceBesideOthers{8 << 20};
 constexpr Bytes kPieceAlone{256 << 20};
 constexpr double kProbeSeconds = 0.05;
+/// For what other hosts send, while nobody here waits for a step: letters wait behind it.
+constexpr Millis kWaitForOthers{5};
 
 #ifdef SANGAM_POISON_PAGES
 const PagePoolRules kPoolRules{.poison = true};
@@ -74,8 +76,9 @@ EngineOptions engine_options(const WorkerOptions& options) {
 
 class EngineRunner final : public Runner {
  public:
-  EngineRunner(const WorkerOptions& options, std::unique_ptr<Ops> ops, KeptMemory kept)
+  EngineRunner(const WorkerOptions& options, std::unique_ptr<Ops> ops, KeptMemory kept, BlobChannel* channel)
       : options_(options),
+        channel_(channel),
         ops_(std::move(ops)),
         kept_(std::move(kept)),
         pool_(std::make_unique<PagePool>(kept_.take_device(), kPoolRules)),
@@ -83,12 +86,19 @@ class EngineRunner final : public Runner {
         engine_(engine_options(options), *pool_),
         exchange_(options_, ops_->name(), *pool_, engine_),
         stock_(
-            {segments_, engine_, *ops_, &kept_, [this](Model& m) { return prefill_rate(m, *pool_, options_.step_tokens); }},
+            {segments_, engine_, *ops_, &kept_, &shelf_,
+             [this](Model& m) { return prefill_rate(m, *pool_, options_.step_tokens); }},
             options.host_bytes),
         notes_(kept_.notes()) {
     for (const auto& [model, folder] : options.models) stock_.add(model, folder);
     if (kept_.left()) take_over(*kept_.left());
+    if (channel_ != nullptr) channel_->offer(options_.name, shelf_);
   }
+  ~EngineRunner() override {
+    if (channel_ != nullptr) channel_->withdraw(options_.name);
+  }
+  EngineRunner(const EngineRunner&) = delete;
+  EngineRunner& operator=(const EngineRunner&) = delete;
 
   std::vector<std::string> notes() const override { return notes_; }
 
@@ -102,11 +112,15 @@ class EngineRunner final : public Runner {
 
   Result<void> begin(const Move& move) override {
     phases_.clear();
-    return timed([&] { return stock_.begin(move.model, move.target, peers(move.sources)); });
+    auto near = peers(move.sources);
+    auto far = near.empty() && move.target == Residency::active ? pull(move) : nullptr;
+    return timed([&] { return stock_.begin(move.model, move.target, std::move(near), std::move(far)); });
   }
 
   Result<bool> advance(bool others_wait) override {
-    return timed([&] { return stock_.advance(others_wait ? kPieceBesideOthers : kPieceAlone); });
+    return timed([&] {
+      return others_wait ? stock_.advance(kPieceBesideOthers) : stock_.advance(kPieceAlone, kWaitForOthers);
+    });
   }
 
   void abandon() override { stock_.abandon(); }
@@ -122,6 +136,7 @@ class EngineRunner final : public Runner {
   }
 
   WorkerMemory memory() const override {
+    (void)shelf_.let_go();
     const PoolLedger ledger = pool_->ledger();
     const auto bytes = [&](Pages pages) { return Bytes(pages.count() * ledger.page.count()); };
     WorkerMemory memory;
@@ -142,7 +157,8 @@ class EngineRunner final : public Runner {
 
   LoadedInstance instance(const ModelId& model) const override {
     const Blueprint& blueprint = stock_.blueprint(model);
-    return {blueprint.prefill_tokens_per_second, blueprint.weights_digest, blueprint.warnings};
+    return {blueprint.prefill_tokens_per_second, blueprint.weights_digest,
+            hex_of(digest_of(std::string_view(blueprint.config_text))), blueprint.warnings};
   }
 
   Tokens kv_capacity(const ModelId& model) const override { return engine_.kv_capacity(model); }
@@ -215,6 +231,16 @@ class EngineRunner final : public Runner {
     return peers;
   }
 
+  /// From the workers on other hosts; null where none of them can be reached.
+  std::unique_ptr<WeightsPull> pull(const Move& move) const {
+    WeightsPull::Sources sources;
+    for (const ActorName& worker : move.sources) {
+      auto opened = channel_ == nullptr ? make_error(ErrorCode::not_found, "no channel") : channel_->open(worker);
+      if (opened) sources.push_back(std::move(*opened));
+    }
+    return sources.empty() ? nullptr : std::make_unique<WeightsPull>(move.model, std::move(sources));
+  }
+
   /// Puts down what a piece of the move took under the name of its phase.
   template <class Piece>
   std::invoke_result_t<Piece> timed(Piece piece) {
@@ -230,10 +256,12 @@ class EngineRunner final : public Runner {
   }
 
   WorkerOptions options_;
+  BlobChannel* channel_;
   std::unique_ptr<Ops> ops_;
   KeptMemory kept_;
   std::unique_ptr<PagePool> pool_;
   SegmentStore segments_;
+  WeightsShelf shelf_{*pool_};
   Engine engine_;
   KvExchange exchange_;
   ModelStock stock_;
@@ -243,7 +271,7 @@ class EngineRunner final : public Runner {
 
 }  // namespace
 
-Result<std::unique_ptr<Runner>> make_engine_runner(const WorkerOptions& options) {
+Result<std::unique_ptr<Runner>> make_engine_runner(const WorkerOptions& options, BlobChannel* channel) {
   if (options.running_max < 1 || options.waiting_max < 0 || options.step_tokens < Tokens{1}) {
     return make_error(ErrorCode::invalid_input,
                       options.name.text() + ": running_max=" + std::to_string(options.running_max) +
@@ -267,7 +295,7 @@ Result<std::unique_ptr<Runner>> make_engine_runner(const WorkerOptions& options)
   if (!ops) return ops.error();
   auto kept = KeptMemory::open({options.holder, options.name.text(), {options.pool_bytes, options.page_bytes}});
   if (!kept) return kept.error();
-  return std::unique_ptr<Runner>(new EngineRunner(options, std::move(*ops), std::move(*kept)));
+  return std::unique_ptr<Runner>(new EngineRunner(options, std::move(*ops), std::move(*kept), channel));
 }
 
 }  // namespace sangam

@@ -15,7 +15,8 @@ namespace sangam {
 struct LoadedInstance {
   double prefill_tokens_per_second = 0.0;  ///< Measured.
   std::string weights_digest;
-  std::vector<std::string> warnings;
+  std::string config_digest = {};  ///< Hex, of its config.json; empty: not known.
+  std::vector<std::string> warnings = {};
 };
 
 /// Bytes of one model, as in InstanceState.

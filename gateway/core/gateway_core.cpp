@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "messages/vocabulary/assert.hpp"
+
 namespace sangam {
 namespace {
 
@@ -21,13 +23,22 @@ ApiError lost(std::string message) {
   return ApiError{ErrorCode::unavailable, std::move(message), "", Millis{0}};
 }
 
+/// Place, start and count: gateways count their starts each in a store of its own.
+std::uint64_t first_request(const GatewayOptions& options) {
+  constexpr int kCountBits = 32;
+  constexpr int kIncarnationBits = 24;
+  const auto incarnation = std::uint64_t(options.incarnation);
+  SANGAM_ASSERT(options.place < kGatewaysMax && incarnation < std::uint64_t{1} << kIncarnationBits, options.place, incarnation);
+  return (std::uint64_t(options.place) << (kCountBits + kIncarnationBits)) + (incarnation << kCountBits) + 1;
+}
+
 }  // namespace
 
 GatewayCore::GatewayCore(const GatewayOptions& options)
     : name_(options.name),
       limits_(options.limits),
       times_(options.times),
-      next_request_((std::uint64_t(options.incarnation) << 32) + 1),
+      next_request_(first_request(options)),
       rates_(options.keys),
       commands_(options.name, options.incarnation),
       quotes_(options.name, options.times.quote_within) {}

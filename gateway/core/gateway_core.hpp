@@ -136,7 +136,7 @@ class GatewayCore {
   ActorName name_;
   GatewayLimits limits_;
   GatewayTimes times_;
-  std::uint64_t next_request_;  ///< The incarnation in the upper half.
+  std::uint64_t next_request_;  ///< The gateway's place in 8 bits, its incarnation in 24, a counter in 32.
   std::uint64_t next_call_ = 1;
   std::map<CallId, LiveCall> calls_;
   std::unordered_map<RequestId, std::pair<CallId, std::size_t>> requests_;

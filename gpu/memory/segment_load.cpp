@@ -40,10 +40,11 @@ Result<void> SegmentLoad::reserve() {
   Bytes largest;
   for (Fresh& fresh : fresh_) {
     fresh.offset = aligned(end);
-    end = fresh.offset + std::int64_t(fresh.source.size());
-    bytes_ += Bytes(std::int64_t(fresh.source.size()));
-    largest = std::max(largest, Bytes(std::int64_t(fresh.source.size())));
+    end = fresh.offset + fresh.size.count();
+    bytes_ += fresh.size;
+    largest = std::max(largest, fresh.size);
   }
+  absent_ = fresh_.size();
   auto pages = pool_->reserve_weights(pool_->pages_for(Bytes(end)));
   if (!pages) return pages.error();
   pages_ = std::move(*pages);
@@ -62,9 +63,10 @@ Result<void> SegmentLoad::reserve() {
     view_ = std::move(*view);
   }
   for (Fresh& fresh : fresh_) {
-    fresh.place = place_at(fresh.offset, Bytes(std::int64_t(fresh.source.size())));
-    if (!fresh.source.empty()) fresh.bytes = {base + fresh.offset, fresh.source.size()};
+    fresh.place = place_at(fresh.offset, fresh.size);
+    if (fresh.size > Bytes{0}) fresh.bytes = {base + fresh.offset, std::size_t(fresh.size.count())};
   }
+  next_ = first_to_copy(0);
   return {};
 }
 
@@ -89,66 +91,134 @@ SegmentPlace SegmentLoad::place_at(std::int64_t offset, Bytes bytes) const {
   return place;
 }
 
+void SegmentLoad::add_pieces(Fresh& fresh, std::size_t offset, std::span<const std::byte> bytes,
+                             std::vector<CopyPiece>& pieces) {
+  if (is_witnessed_ && !fresh.witness) fresh.witness = std::make_unique<Witness>();
+  const std::size_t end = offset + bytes.size();
+  std::size_t at = 0;
+  for (const std::span<std::byte> piece : pieces_of(fresh.place, pool_->arena())) {
+    const std::size_t from = std::max(at, offset);
+    const std::size_t to = std::min(at + piece.size(), end);
+    if (from < to) {
+      pieces.push_back({piece.data() + (from - at), bytes.data() + (from - offset), to - from, fresh.witness.get()});
+    }
+    at += piece.size();
+  }
+}
+
+std::size_t SegmentLoad::first_to_copy(std::size_t from) const {
+  while (from < fresh_.size() && (fresh_[from].there || fresh_[from].is_awaited())) ++from;
+  return from;
+}
+
 Result<void> SegmentLoad::copy(Bytes most) {
   SANGAM_ASSERT(!failed_ && is_proven(), "a load is proven before it is copied, and dropped when it failed", claims_.size());
   std::vector<CopyPiece> pieces;
-  const std::size_t first = next_;
+  std::vector<std::size_t> whole;
   std::size_t left = std::size_t(std::max(most, Bytes{1}).count());
   std::size_t total = 0;
   while (next_ < fresh_.size() && (left > 0 || fresh_[next_].source.empty())) {
     Fresh& fresh = fresh_[next_];
-    if (is_witnessed_ && !fresh.witness) fresh.witness = std::make_unique<Witness>();
     const std::size_t end = std::min(offset_ + left, size_of(fresh.place));
-    std::size_t at = 0;
-    for (const std::span<std::byte> piece : pieces_of(fresh.place, pool_->arena())) {
-      const std::size_t from = std::max(at, offset_);
-      const std::size_t to = std::min(at + piece.size(), end);
-      if (from < to) {
-        pieces.push_back(
-            {piece.data() + (from - at), fresh.source.data() + from, to - from, fresh.witness.get()});
-      }
-      at += piece.size();
-    }
+    add_pieces(fresh, offset_, fresh.source.subspan(offset_, end - offset_), pieces);
     left -= end - offset_;
     total += end - offset_;
     offset_ = end;
     if (end == size_of(fresh.place)) {
-      ++next_;
+      whole.push_back(next_);
+      next_ = first_to_copy(next_ + 1);
       offset_ = 0;
     }
   }
   if (auto done = pool_->device().copy(pieces); !done) return failed(done.error());
   copied_ += Bytes(std::int64_t(total));
-  return check(first, next_);
+  if (auto checked = check(whole); !checked) return failed(checked.error());
+  return {};
+}
+
+std::vector<SegmentLoad::Awaited> SegmentLoad::awaited() const {
+  std::vector<Awaited> awaited;
+  for (std::size_t i = 0; i < fresh_.size(); ++i) {
+    if (!fresh_[i].is_awaited()) continue;
+    const auto names_it = [&](const Slot& slot) { return !slot.resident && slot.fresh == i; };
+    awaited.push_back({i, fresh_[i].digest, fresh_[i].size, std::find_if(slots_.begin(), slots_.end(), names_it)->name});
+  }
+  return awaited;
+}
+
+Result<void> SegmentLoad::put(std::size_t index, Bytes offset, std::span<const std::byte> bytes) {
+  SANGAM_ASSERT(!failed_ && is_proven(), "a load is proven before bytes come, and dropped when it failed",
+                claims_.size());
+  Fresh& fresh = fresh_.at(index);
+  SANGAM_ASSERT(fresh.is_awaited(), index);
+  if (offset == Bytes{0}) {
+    fresh.arrived = 0;
+    fresh.witness.reset();
+  }
+  if (std::size_t(offset.count()) != fresh.arrived || bytes.size() > size_of(fresh.place) - fresh.arrived) {
+    return make_error(ErrorCode::corrupt, "weights: " + std::to_string(bytes.size()) + " bytes at " +
+                                              std::to_string(offset.count()) + " of a segment of " +
+                                              std::to_string(size_of(fresh.place)) + ", of which " +
+                                              std::to_string(fresh.arrived) + " are there");
+  }
+  std::vector<CopyPiece> pieces;
+  add_pieces(fresh, fresh.arrived, bytes, pieces);
+  if (auto done = pool_->device().copy(pieces); !done) return failed(done.error());
+  fresh.arrived += bytes.size();
+  copied_ += Bytes(std::int64_t(bytes.size()));
+  if (fresh.arrived < size_of(fresh.place)) return {};
+  auto checked = check({index});
+  if (checked || checked.error().code == ErrorCode::corrupt) {
+    fresh.arrived = 0;
+    return checked;
+  }
+  return failed(checked.error());
+}
+
+Result<void> SegmentLoad::supply(std::size_t index, std::span<const std::byte> source) {
+  Fresh& fresh = fresh_.at(index);
+  SANGAM_ASSERT(fresh.is_awaited() && offset_ == 0, index, offset_);
+  if (source.size() != size_of(fresh.place)) {
+    return make_error(ErrorCode::invalid_input, "weights: a source of " + std::to_string(source.size()) +
+                                                    " bytes for a segment of " + std::to_string(size_of(fresh.place)));
+  }
+  fresh.arrived = 0;
+  fresh.witness.reset();
+  fresh.source = source;
+  next_ = first_to_copy(0);
+  return {};
 }
 
 /// Without a witness each segment is read as its users will: through the mapping, if its pages are in pieces.
-Result<void> SegmentLoad::check(std::size_t first, std::size_t end) {
-  std::atomic<std::size_t> wrong{end};
+Result<void> SegmentLoad::check(const std::vector<std::size_t>& whole) {
+  const std::size_t none = fresh_.size();
+  std::atomic<std::size_t> wrong{none};
   const auto compare = [&](std::size_t i, const Digest& found) {
     if (found != fresh_[i].digest) wrong = i;
   };
   if (is_witnessed_) {
-    for (std::size_t i = first; i < end; ++i)
-      compare(i, std::exchange(fresh_[i].witness, nullptr)->stream.digest());
+    for (const std::size_t i : whole) compare(i, std::exchange(fresh_[i].witness, nullptr)->stream.digest());
   } else if (pool_->device().host_access()) {
-    for_each_index(end - first, kHashThreads,
-                   [&](std::size_t i) { compare(first + i, hash_(fresh_[first + i].bytes)); });
+    for_each_index(whole.size(), kHashThreads,
+                   [&](std::size_t i) { compare(whole[i], hash_(fresh_[whole[i]].bytes)); });
   } else {
-    for (std::size_t i = first; i < end; ++i) {
+    for (const std::size_t i : whole) {
       auto bytes = view_->read(fresh_[i].bytes);
-      if (!bytes) return failed(bytes.error());
+      if (!bytes) return bytes.error();
       compare(i, hash_(*bytes));
     }
   }
-  if (wrong == end) return {};
+  if (wrong == none) {
+    for (const std::size_t i : whole) fresh_[i].there = true;
+    absent_ -= whole.size();
+    return {};
+  }
   const Fresh& fresh = fresh_[wrong];
-  return failed(
-      make_error(ErrorCode::corrupt,
-                 "weights: " + std::to_string(fresh.source.size()) + " bytes that should hash to " +
-                     hex_of(fresh.digest) +
-                     " do not after the copy: their source is damaged or was written to meanwhile; load "
-                     "them again when it is complete"));
+  return make_error(ErrorCode::corrupt,
+                    "weights: " + std::to_string(size_of(fresh.place)) + " bytes that should hash to " +
+                        hex_of(fresh.digest) +
+                        " do not after the copy: their source is damaged or was written to meanwhile; load "
+                        "them again when it is complete");
 }
 
 Result<void> SegmentLoad::failed(Error error) {

@@ -1,6 +1,7 @@
 // A load under way: everything that it needs is reserved, the bytes come in pieces.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,8 +24,9 @@ class SegmentLoad {
  public:
   /// What is not resident yet, as far as it is proven.
   [[nodiscard]] Bytes bytes() const { return bytes_; }
+  /// Also what had to be copied again.
   [[nodiscard]] Bytes copied() const { return copied_; }
-  [[nodiscard]] bool complete() const { return !failed_ && is_proven() && next_ == fresh_.size(); }
+  [[nodiscard]] bool complete() const { return !failed_ && is_proven() && absent_ == 0; }
 
   /// All that is to share bytes which are there has been compared with them.
   [[nodiscard]] bool is_proven() const { return claims_.empty(); }
@@ -32,9 +34,29 @@ class SegmentLoad {
   /// that takes more pages, for want of which this may fail. After an error the load can only be dropped.
   Result<void> prove(Bytes most);
 
-  /// Copies the next `most` bytes of a load that is proven, at least one, and checks the hash of each segment that
-  /// is there with them. After an error the load can only be dropped.
+  /// Copies the next `most` bytes of segments that have a source, at least one, and checks the hash of each segment
+  /// that is there with them. The load is proven. After an error it can only be dropped.
   Result<void> copy(Bytes most);
+  /// Whether nothing is left for `copy`.
+  [[nodiscard]] bool copied_all() const { return next_ == fresh_.size(); }
+
+  /// A segment whose bytes come later, as long as not all of them are there: no slot has a source for it, and nothing
+  /// of its digest and size was resident when the load began.
+  struct Awaited {
+    std::size_t index = 0;  ///< What the load calls it.
+    Digest digest;
+    Bytes bytes{};
+    std::string slot;  ///< One that names it.
+  };
+  /// In the order of the slots.
+  [[nodiscard]] std::vector<Awaited> awaited() const;
+  /// The next bytes of an awaited segment, which begins anew at offset 0 and has no gaps. The load is proven. With the
+  /// last of them its hash is checked: `corrupt`, and it is awaited from its beginning on. After another error the load
+  /// can only be dropped.
+  Result<void> put(std::size_t index, Bytes offset, std::span<const std::byte> bytes);
+  /// An awaited segment's bytes have been found: `copy` takes them from there. `invalid_input` if they are of another
+  /// size.
+  Result<void> supply(std::size_t index, std::span<const std::byte> source);
 
  private:
   friend class SegmentStore;
@@ -45,12 +67,17 @@ class SegmentLoad {
   };
   /// A segment to be. Its pages are among the reserved ones.
   struct Fresh {
+    [[nodiscard]] bool is_awaited() const { return !there && source.empty() && size > Bytes{0}; }
+
     Digest digest;
-    std::span<const std::byte> source;
+    Bytes size{};
+    std::span<const std::byte> source;  ///< Empty: its bytes come later.
     std::int64_t offset = 0;  ///< In the reserved pages, one after the other.
     SegmentPlace place;
     std::span<const std::byte> bytes;
     std::unique_ptr<Witness> witness;  ///< From its first byte to its last.
+    std::size_t arrived = 0;  ///< Of one that is awaited.
+    bool there = false;       ///< Complete, and its hash is right.
   };
   struct Slot {
     std::string name;
@@ -60,7 +87,8 @@ class SegmentLoad {
     std::size_t fresh = 0;
   };
 
-  /// A slot whose digest and size are those of something that is there, or comes with an earlier slot.
+  /// A slot that has a source, and whose digest and size are those of something that is resident or that an earlier
+  /// slot has a source for.
   struct Claim {
     std::size_t slot = 0;
     Digest digest;
@@ -78,17 +106,21 @@ class SegmentLoad {
 
   /// `hash` null: digest_of.
   SegmentLoad(PagePool& pool, SegmentHash hash);
-  /// Whether something of this digest and size comes with an earlier slot, which `claim` would share.
-  [[nodiscard]] std::optional<std::size_t> fresh_like(const Digest& digest, std::size_t bytes,
-                                                      std::size_t place) const;
-  std::size_t add_fresh(const Digest& digest, std::span<const std::byte> source);
+  /// The `place`th of what is fresh that has this digest and size.
+  [[nodiscard]] std::optional<std::size_t> fresh_like(const Digest& digest, Bytes size, std::size_t place) const;
+  [[nodiscard]] std::optional<std::size_t> fresh_candidate(const Claim& claim) const;
+  std::size_t add_fresh(const Digest& digest, Bytes size, std::span<const std::byte> source);
   [[nodiscard]] std::optional<std::span<const std::byte>> candidate_of(const Claim& claim) const;
   [[nodiscard]] std::vector<Piece> next_pieces(std::size_t most) const;
   [[nodiscard]] std::vector<char> compare(std::span<const Piece> pieces) const;
   void settle(const Claim& claim);
   Result<void> reserve();
   [[nodiscard]] SegmentPlace place_at(std::int64_t offset, Bytes bytes) const;
-  Result<void> check(std::size_t first, std::size_t end);
+  /// Adds the copy of `bytes` to a segment's place, from `offset` on.
+  void add_pieces(Fresh& fresh, std::size_t offset, std::span<const std::byte> bytes, std::vector<CopyPiece>& pieces);
+  [[nodiscard]] std::size_t first_to_copy(std::size_t from) const;
+  /// Of segments that have just become whole.
+  Result<void> check(const std::vector<std::size_t>& whole);
   Result<void> failed(Error error);
 
   PagePool* pool_;
@@ -104,7 +136,8 @@ class SegmentLoad {
   std::size_t reserved_ = 0;   ///< How many of `fresh_` have pages.
   Bytes bytes_;
   Bytes copied_;
-  std::size_t next_ = 0;    ///< The first of `fresh_` that is not all there,
+  std::size_t absent_ = 0;  ///< How many of `fresh_` are not there.
+  std::size_t next_ = 0;    ///< The first of `fresh_` that has a source and is not all there,
   std::size_t offset_ = 0;  ///< and how much of it is.
   bool failed_ = false;
 };

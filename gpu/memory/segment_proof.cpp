@@ -14,24 +14,32 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // Large beside what 
 
 }  // namespace
 
-std::optional<std::size_t> SegmentLoad::fresh_like(const Digest& digest, std::size_t bytes, std::size_t place) const {
+std::optional<std::size_t> SegmentLoad::fresh_like(const Digest& digest, Bytes size, std::size_t place) const {
   const auto found = fresh_by_digest_.find(digest);
   if (found == fresh_by_digest_.end()) return std::nullopt;
   for (const std::size_t fresh : found->second) {
-    if (fresh_[fresh].source.size() == bytes && place-- == 0) return fresh;
+    if (fresh_[fresh].size == size && place-- == 0) return fresh;
   }
   return std::nullopt;
 }
 
-std::size_t SegmentLoad::add_fresh(const Digest& digest, std::span<const std::byte> source) {
+std::size_t SegmentLoad::add_fresh(const Digest& digest, Bytes size, std::span<const std::byte> source) {
   fresh_by_digest_[digest].push_back(fresh_.size());
-  fresh_.push_back({digest, source, 0, {}, {}, nullptr});
+  Fresh& fresh = fresh_.emplace_back();
+  fresh.digest = digest;
+  fresh.size = size;
+  fresh.source = source;
   return fresh_.size() - 1;
+}
+
+/// It has a source: what is awaited is taken from the first slot that has one, without a claim.
+std::optional<std::size_t> SegmentLoad::fresh_candidate(const Claim& claim) const {
+  return fresh_like(claim.digest, Bytes(std::int64_t(claim.source.size())), claim.candidate - claim.residents.size());
 }
 
 std::optional<std::span<const std::byte>> SegmentLoad::candidate_of(const Claim& claim) const {
   if (claim.candidate < claim.residents.size()) return claim.residents[claim.candidate]->bytes();
-  const auto fresh = fresh_like(claim.digest, claim.source.size(), claim.candidate - claim.residents.size());
+  const auto fresh = fresh_candidate(claim);
   if (!fresh) return std::nullopt;
   return fresh_[*fresh].source;
 }
@@ -42,7 +50,7 @@ void SegmentLoad::settle(const Claim& claim) {
   if (claim.candidate < claim.residents.size()) {
     slot.resident = claim.residents[claim.candidate];
   } else {
-    slot.fresh = *fresh_like(claim.digest, claim.source.size(), claim.candidate - claim.residents.size());
+    slot.fresh = *fresh_candidate(claim);
   }
 }
 
@@ -106,7 +114,8 @@ Result<void> SegmentLoad::prove(Bytes most) {
     if (candidate_of(claim)) {
       left.push_back(std::move(claim));
     } else {
-      slots_[claim.slot].fresh = add_fresh(claim.digest, claim.source);  // A candidate for those behind it.
+      // A candidate for those behind it.
+      slots_[claim.slot].fresh = add_fresh(claim.digest, Bytes(std::int64_t(claim.source.size())), claim.source);
     }
   }
   claims_ = std::move(left);

@@ -59,21 +59,25 @@ Result<void> SegmentStore::plan(std::span<const WantedSlot> slots, SegmentLoad& 
     slot.dtype = wanted.dtype;
     slot.shape = wanted.shape;
     auto there = residents(wanted.digest, wanted.bytes);
-    const auto twin = load.fresh_like(wanted.digest, std::size_t(wanted.bytes.count()), 0);
-    if (wanted.source.empty() && (!there.empty() || twin)) {
+    const auto twin = load.fresh_like(wanted.digest, wanted.bytes, 0);
+    if (wanted.source.empty() && (!there.empty() || twin)) {  // Its digest is all that we have of it.
       if (!there.empty()) slot.resident = std::move(there.front());
       if (twin) slot.fresh = *twin;
       continue;
     }
-    if (Bytes(std::int64_t(wanted.source.size())) != wanted.bytes) {
+    const bool comes_later = wanted.comes_later && wanted.source.empty();
+    if (!comes_later && Bytes(std::int64_t(wanted.source.size())) != wanted.bytes) {
       return make_error(ErrorCode::not_found,
                         "weights: slot " + wanted.name + " needs segment " + hex_of(wanted.digest) + " of " +
                             std::to_string(wanted.bytes.count()) +
                             " bytes, which is not resident, and its source has " +
                             std::to_string(wanted.source.size()) + "; name a source that has it");
     }
-    if (there.empty() && !twin) {
-      slot.fresh = load.add_fresh(wanted.digest, wanted.source);
+    if (twin && load.fresh_[*twin].is_awaited()) {
+      load.fresh_[*twin].source = wanted.source;
+      slot.fresh = *twin;
+    } else if (there.empty() && !twin) {
+      slot.fresh = load.add_fresh(wanted.digest, wanted.bytes, wanted.source);
     } else {
       load.claims_.push_back({load.slots_.size() - 1, wanted.digest, wanted.source, std::move(there), 0, 0});
     }

@@ -43,8 +43,10 @@ class SegmentStore {
   /// the slots.
   [[nodiscard]] std::vector<Digest> missing(std::span<const WantedSlot> slots) const;
   /// Reserves all that the load will need if equal digests are of equal bytes. A slot that comes with its bytes
-  /// shares a resident segment if the bytes are equal, too, which `prove` finds out; one without shares the segment of
-  /// that digest and size, or the load is refused.
+  /// shares a resident segment if the bytes are equal, too, which `prove` finds out. One without shares by digest and
+  /// size what is resident or comes with another slot: that is checked against the digest before it is used, and a
+  /// comparison would need bytes that are not here; who would send them knows no more of them than the digest. If
+  /// there is nothing of the kind, its bytes come later, or the load is refused.
   Result<SegmentLoad> begin(std::span<const WantedSlot> slots);
   /// `load` is complete. What others have made resident since it began is shared.
   [[nodiscard]] SlotTable commit(SegmentLoad load);

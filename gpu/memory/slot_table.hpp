@@ -24,6 +24,8 @@ struct WantedSlot {
   /// Host memory, or another process's pages as `Device::import` shows them; empty where the segment is
   /// resident. Read until the load is complete.
   std::span<const std::byte> source;
+  /// Without a source, not resident and not another slot's: its bytes are `put` once they have arrived.
+  bool comes_later = false;
 };
 
 struct TableSlot {

@@ -2,6 +2,8 @@
 #include "gpu/residency/folder_reading.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -21,9 +23,10 @@ Result<FolderReading> FolderReading::open(const std::filesystem::path& folder) {
   if (!stamp) return stamp.error();
   auto opened = open_model(folder);
   if (!opened) return opened.error();
-  auto config = digest_of_file(folder / "config.json");
-  if (!config) return config.error();
-  return FolderReading(std::move(*opened), *config, std::move(*stamp));
+  std::ifstream file(folder / "config.json", std::ios::binary);
+  std::string config{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) return make_error(ErrorCode::not_found, (folder / "config.json").string() + ": cannot be read");
+  return FolderReading(std::move(*opened), std::move(config), std::move(*stamp));
 }
 
 bool FolderReading::advance(Bytes most) {
@@ -44,6 +47,10 @@ bool FolderReading::advance(Bytes most) {
     ++next;
   }
   return next == tensors.end();
+}
+
+std::string kv_name_of(const Blueprint& blueprint) {
+  return blueprint.weights_digest + "/" + hex_of(digest_of(std::string_view(blueprint.config_text)));
 }
 
 std::string note_of(const Blueprint& blueprint) {
@@ -97,8 +104,8 @@ Result<Blueprint> FolderReading::blueprint(const std::map<std::string, Digest, s
   blueprint.config = opened_.config;
   blueprint.weights_digest = std::move(weights_digest);
   blueprint.stamp = stamp_;
-  // The weights alone do not decide keys and values: equal ones may be turned by another rotary base.
-  blueprint.kv_name = blueprint.weights_digest + "/" + hex_of(config_);
+  blueprint.config_text = config_;
+  blueprint.kv_name = kv_name_of(blueprint);
   blueprint.warnings = opened_.warnings;
   for (const ExpectedTensor& expected : expected_tensors(opened_.config)) {
     const auto view = opened_.checkpoint.tensor(expected.name);

@@ -17,13 +17,17 @@ struct Blueprint {
   ModelConfig config;
   std::vector<WantedSlot> slots;  ///< Without sources.
   std::string weights_digest;     ///< Hex; of the checkpoint's tensors.
+  std::string config_text;        ///< Its config.json.
   std::string kv_name;            ///< As in LoadedModel.
-  std::string stamp;              ///< Of the folder when it was read.
+  std::string stamp;              ///< Of the folder when it was read; empty: not read from a folder.
   double prefill_tokens_per_second = 0.0;  ///< Measured on this device; 0: not yet.
   std::vector<std::string> warnings;
 
   [[nodiscard]] Bytes bytes() const;
 };
+
+/// The weights alone do not decide keys and values: equal ones may be turned by another rotary base.
+[[nodiscard]] std::string kv_name_of(const Blueprint& blueprint);
 
 /// What somebody knows who has read a folder.
 struct NamedWeights {
@@ -58,17 +62,22 @@ class FolderReading {
   [[nodiscard]] std::span<const std::byte> source(const std::string& slot) const {
     return opened_.checkpoint.tensors().at(slot).bytes;
   }
+  /// The same; empty where the checkpoint has no such tensor.
+  [[nodiscard]] std::span<const std::byte> find(const std::string& slot) const {
+    const auto found = opened_.checkpoint.tensors().find(slot);
+    return found == opened_.checkpoint.tensors().end() ? std::span<const std::byte>() : found->second.bytes;
+  }
 
  private:
-  FolderReading(ModelFolder opened, Digest config, std::string stamp)
-      : opened_(std::move(opened)), config_(config), stamp_(std::move(stamp)) {}
+  FolderReading(ModelFolder opened, std::string config, std::string stamp)
+      : opened_(std::move(opened)), config_(std::move(config)), stamp_(std::move(stamp)) {}
 
   [[nodiscard]] Result<Blueprint> blueprint(const std::map<std::string, Digest, std::less<>>& digests,
                                             std::string weights_digest) const;
 
   ModelFolder opened_;
-  Digest config_;      ///< Of config.json,
-  std::string stamp_;  ///< and of the folder, from before anything was read: what changes later is noticed.
+  std::string config_;  ///< config.json,
+  std::string stamp_;   ///< and of the folder, from before anything was read: what changes later is noticed.
   std::map<std::string, Digest, std::less<>> digests_;
   DigestStream stream_;     ///< Of the next tensor,
   std::size_t offset_ = 0;  ///< as far as it is hashed.

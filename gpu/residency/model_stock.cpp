@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gpu/kernels/ops.hpp"
+#include "gpu/residency/model_card.hpp"
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam {
@@ -49,32 +50,49 @@ bool ModelStock::is_read(const Entry& entry) {
   return stamp && *stamp == entry.blueprint->stamp;
 }
 
-Result<void> ModelStock::begin(const ModelId& model, Residency target, Peers peers) {
+Result<void> ModelStock::begin(const ModelId& model, Residency target, Peers peers, std::unique_ptr<WeightsPull> pull) {
   Entry& entry = entries_.at(model);
   SANGAM_ASSERT(!going_ && entry.residency != target, model);
+  if (parts_.shelf != nullptr) parts_.shelf->let_go();
   going_ = Going();
   going_->model = model;
   going_->target = target;
   going_->peers = std::move(peers);
+  going_->pull = std::move(pull);
   if (target == Residency::cold) {
     going_->stage = Stage::ready;
   } else if (entry.residency == Residency::active) {
     going_->stage = entry.host.empty() ? Stage::keep : Stage::ready;
-  } else {
-    if (entry.residency == Residency::cold && !is_read(entry)) {
-      entry.blueprint.reset();
-      if (auto opened = open_folder(entry); !opened) {
-        give_up(opened.error());
-        return opened;
-      }
-    }
-    if (entry.blueprint) going_->stage = target == Residency::active ? Stage::reserve : Stage::keep;
-    if (entry.adopted && target == Residency::active) going_->stage = Stage::ready;
+  } else if (auto begun = begin_rise(entry); !begun) {
+    give_up(begun.error());
+    return begun;
   }
   if (going_->stage != Stage::reserve) return {};
   auto reserved = reserve();
   if (!reserved) give_up(reserved.error());
   return reserved;
+}
+
+/// The nearest place first: what a former process has left, host memory, a folder that has been read, then others.
+Result<void> ModelStock::begin_rise(Entry& entry) {
+  const bool is_known = entry.residency == Residency::warm || entry.adopted || is_read(entry);
+  if (is_known || going_->target != Residency::active || !going_->peers.empty()) going_->pull.reset();
+  if (!going_->pull) return from_folder(entry);
+  entry.blueprint.reset();
+  going_->stage = Stage::ask;
+  return {};
+}
+
+Result<void> ModelStock::from_folder(Entry& entry) {
+  going_->stage = Stage::read;
+  if (entry.residency == Residency::cold && !is_read(entry)) {
+    entry.blueprint.reset();
+    if (auto opened = open_folder(entry); !opened) return opened;
+  }
+  const bool rises_whole = going_->target == Residency::active;
+  if (entry.blueprint) going_->stage = rises_whole ? Stage::reserve : Stage::keep;
+  if (entry.adopted && rises_whole) going_->stage = Stage::ready;
+  return {};
 }
 
 void ModelStock::abandon() {
@@ -97,19 +115,20 @@ void ModelStock::give_up(const Error& error) {
 std::string_view ModelStock::phase() const {
   if (!going_) return "";
   switch (going_->stage) {
+    case Stage::ask: return "ask";
     case Stage::read: return "read";
     case Stage::reserve:
     case Stage::prove: return "reserve";
-    case Stage::copy: return going_->peers.empty() ? "copy" : "fork";
+    case Stage::copy: return going_->peers.empty() && !going_->pull ? "copy" : "fork";
     case Stage::keep: return "keep";
     case Stage::ready: break;
   }
   return "ready";
 }
 
-Result<bool> ModelStock::advance(Bytes most) {
+Result<bool> ModelStock::advance(Bytes most, Millis wait) {
   const bool last = going_->stage == Stage::ready;
-  if (auto advanced = advance_stage(most); !advanced) {
+  if (auto advanced = advance_stage(most, wait); !advanced) {
     give_up(advanced.error());
     return advanced.error();
   }
@@ -118,16 +137,36 @@ Result<bool> ModelStock::advance(Bytes most) {
   return true;
 }
 
-Result<void> ModelStock::advance_stage(Bytes most) {
+Result<void> ModelStock::advance_stage(Bytes most, Millis wait) {
   switch (going_->stage) {
+    case Stage::ask: return ask(wait);
     case Stage::read: return read(most);
     case Stage::reserve: return reserve();
     case Stage::prove: return prove(most);
-    case Stage::copy: return copy(most);
+    case Stage::copy: return copy(most, wait);
     case Stage::keep: return keep(most);
     case Stage::ready: break;
   }
   return make_ready();
+}
+
+/// A folder here is not read for it, but must not say that the model is another one.
+Result<void> ModelStock::ask(Millis wait) {
+  Entry& entry = entries_.at(going_->model);
+  auto blueprint = going_->pull->blueprint(wait);
+  if (blueprint && !*blueprint) return {};
+  const auto here = digest_of_file(entry.folder / "config.json");
+  const bool fits = blueprint && (!here || *here == digest_of(std::string_view((*blueprint)->config_text)));
+  if (fits) {
+    entry.blueprint = std::move(**blueprint);
+    changed();
+    going_->stage = Stage::reserve;
+    return {};
+  }
+  going_->pull.reset();
+  auto opened = from_folder(entry);
+  if (opened || blueprint) return opened;
+  return make_error(opened.error().code, opened.error().context + "; and from other hosts: " + blueprint.error().context);
 }
 
 Result<void> ModelStock::read(Bytes most) {
@@ -153,43 +192,87 @@ std::vector<WantedSlot> ModelStock::with_sources(const Entry& entry) const {
     }
     for (std::size_t turn = 0; turn < going_->peers.size() && slots[i].source.empty(); ++turn)
       slots[i].source = going_->peers[(i + turn) % going_->peers.size()]->find(slots[i].digest);
-    if (slots[i].source.empty()) slots[i].source = entry.reading->source(slots[i].name);
+    if (!slots[i].source.empty()) continue;
+    slots[i].comes_later = going_->pull != nullptr;
+    if (!slots[i].comes_later) slots[i].source = entry.reading->source(slots[i].name);
   }
   return slots;
 }
 
 Result<void> ModelStock::reserve() {
   auto load = parts_.segments.begin(with_sources(entries_.at(going_->model)));
-  if (!load) return load.error();
+  if (!load) return without_room(load.error());
   going_->load = std::move(*load);
   going_->stage = going_->load->is_proven() ? Stage::copy : Stage::prove;
   return {};
 }
 
+/// Pages of a model that has gone, which another host is still reading, will be free in a moment: no error then.
+Result<void> ModelStock::without_room(const Error& error) {
+  const bool is_read_still = parts_.shelf != nullptr && !parts_.shelf->let_go();
+  if (error.code != ErrorCode::exhausted || !is_read_still) return error;
+  going_->load.reset();
+  going_->stage = Stage::reserve;
+  return {};
+}
+
 Result<void> ModelStock::prove(Bytes most) {
-  if (auto proven = going_->load->prove(most); !proven) return proven;
+  if (auto proven = going_->load->prove(most); !proven) return without_room(proven.error());
   if (going_->load->is_proven()) going_->stage = Stage::copy;
   return {};
 }
 
-Result<void> ModelStock::copy(Bytes most) {
+Result<void> ModelStock::copy(Bytes most, Millis wait) {
   SegmentLoad& load = *going_->load;
   const Bytes before = load.copied();
-  if (!load.complete()) {
-    if (auto copied = load.copy(most); !copied) return without_peers(copied.error());
+  Result<void> moved;
+  if (!load.copied_all()) {
+    moved = load.copy(most);
+  } else if (!load.complete()) {
+    moved = fork(most, wait);
   }
   moved_ += load.copied() - before;
+  if (!moved) return without_peers(moved.error());
   if (load.complete()) going_->stage = Stage::ready;
   return {};
 }
 
-/// A peer may have let go what was being copied from it; storage has it still.
-Result<void> ModelStock::without_peers(Error error) {
-  if (going_->peers.empty() || error.code != ErrorCode::corrupt) return error;
-  going_->peers.clear();
-  going_->load.reset();
-  going_->stage = Stage::reserve;
+Result<void> ModelStock::fork(Bytes most, Millis wait) {
+  going_->was_pulled = true;
+  auto moved = going_->pull->advance(*going_->load, most, wait);
+  if (moved || moved.error().code != ErrorCode::unavailable) return moved;
+  return supply_from_storage(moved.error());
+}
+
+/// What nobody sends any more.
+Result<void> ModelStock::supply_from_storage(const Error& why) {
+  Entry& entry = entries_.at(going_->model);
+  auto reading = FolderReading::open(entry.folder);
+  if (!reading) return make_error(reading.error().code, why.context + "; and from storage: " + reading.error().context);
+  entry.reading = std::move(*reading);
+  for (const SegmentLoad::Awaited& one : going_->load->awaited()) {
+    if (auto supplied = going_->load->supply(one.index, entry.reading->find(one.slot)); !supplied)
+      return make_error(ErrorCode::corrupt, supplied.error().context);
+  }
+  going_->pull.reset();
   return {};
+}
+
+/// A peer may have let go what was being copied from it, and storage may have other weights than another host had;
+/// storage alone has them all.
+Result<void> ModelStock::without_peers(Error error) {
+  if (error.code != ErrorCode::corrupt || (going_->peers.empty() && !going_->was_pulled)) return error;
+  Entry& entry = entries_.at(going_->model);
+  going_->load.reset();
+  going_->peers.clear();
+  going_->pull.reset();
+  if (!std::exchange(going_->was_pulled, false)) {
+    going_->stage = Stage::reserve;
+    return {};
+  }
+  entry.reading.reset();
+  entry.blueprint.reset();
+  return from_folder(entry);
 }
 
 /// Of a slot of a model that is active, or else is being read.
@@ -255,6 +338,7 @@ Result<void> ModelStock::make_ready() {
   if (entry.residency == Residency::active) {
     // Nobody is to find what may be overwritten.
     if (auto told = publish(going_->model, nullptr); !told) return told;
+    if (parts_.shelf != nullptr) parts_.shelf->withdraw(going_->model);
     return parts_.engine.unload(going_->model);
   }
   if (going_->target != Residency::active) return {};
@@ -269,6 +353,7 @@ Result<void> ModelStock::make_ready() {
     (void)parts_.engine.unload(going_->model);
     return told;
   }
+  if (parts_.shelf != nullptr) parts_.shelf->offer(going_->model, card_of(*entry.blueprint), table);
   entry.table = std::move(table);
   return {};
 }

@@ -17,6 +17,8 @@
 #include "gpu/residency/folder_reading.hpp"
 #include "gpu/residency/host_segments.hpp"
 #include "gpu/residency/kept_memory.hpp"
+#include "gpu/residency/weights_pull.hpp"
+#include "gpu/residency/weights_shelf.hpp"
 #include "messages/vocabulary/lifecycle.hpp"
 
 namespace sangam {
@@ -45,6 +47,7 @@ class ModelStock {
     Engine& engine;
     Ops& ops;
     KeptMemory* kept = nullptr;  ///< Told what is active. Null: nobody is.
+    WeightsShelf* shelf = nullptr;  ///< The same, for other hosts.
     /// Measures a model that is new here, in tokens a second; absent: the rate stays 0.
     std::function<double(Model&)> prefill_rate = {};
   };
@@ -60,15 +63,18 @@ class ModelStock {
   using Peers = std::vector<std::shared_ptr<const PeerWeights>>;
 
   /// The model is known, not there yet, and none is under way. A model that leaves has no live request. Without a
-  /// copy in host memory, weights come from `peers`, by turns, as far as they have them, else from storage.
-  Result<void> begin(const ModelId& model, Residency target, Peers peers = {});
+  /// copy in host memory, weights come from `peers`, by turns, as far as they have them, else from `pull`, which other
+  /// hosts feed, else from storage.
+  Result<void> begin(const ModelId& model, Residency target, Peers peers = {}, std::unique_ptr<WeightsPull> pull = nullptr);
   /// Moves about `most` bytes. True when the target is reached. After an error the move is over, and what turned out
-  /// wrong is read anew by the next one: a copy in host memory that was, is gone (`take_demoted`).
-  Result<bool> advance(Bytes most);
+  /// wrong is read anew by the next one: a copy in host memory that was, is gone (`take_demoted`). Where all that is
+  /// missing is still under way from other hosts, it waits for it up to `wait`.
+  Result<bool> advance(Bytes most, Millis wait = Millis(0));
   void abandon();
 
-  /// "read", "reserve" (and compare what is there already), "copy" (from host memory or storage), "fork" (from peers as well), "keep" (to host memory) or
-  /// "ready": what the next piece does.
+  /// "ask" (other hosts, what the model is), "read", "reserve" (and compare what is there already), "copy" (from host
+  /// memory or storage), "fork" (from other workers as well), "keep" (to host memory) or "ready": what the next piece
+  /// does.
   [[nodiscard]] std::string_view phase() const;
   /// By all moves so far.
   [[nodiscard]] Bytes moved() const { return moved_; }
@@ -99,22 +105,30 @@ class ModelStock {
     double uses = 0.0;
     double priority = 0.0;  ///< Of the host copy.
   };
-  enum class Stage : std::uint8_t { read, reserve, prove, copy, keep, ready };
+  enum class Stage : std::uint8_t { ask, read, reserve, prove, copy, keep, ready };
   struct Going {
     ModelId model;
     Residency target = Residency::active;
     Stage stage = Stage::read;
     Peers peers;
+    std::unique_ptr<WeightsPull> pull;
+    bool was_pulled = false;  ///< Other hosts have given a part of it.
     std::optional<SegmentLoad> load;
     HostCopy kept;
     std::size_t offset = 0;  ///< How much of the last one of `kept` is there.
   };
 
-  Result<void> advance_stage(Bytes most);
+  Result<void> begin_rise(Entry& entry);
+  Result<void> from_folder(Entry& entry);
+  Result<void> advance_stage(Bytes most, Millis wait);
+  Result<void> ask(Millis wait);
   Result<void> read(Bytes most);
   Result<void> reserve();
+  Result<void> without_room(const Error& error);
   Result<void> prove(Bytes most);
-  Result<void> copy(Bytes most);
+  Result<void> copy(Bytes most, Millis wait);
+  Result<void> fork(Bytes most, Millis wait);
+  Result<void> supply_from_storage(const Error& why);
   Result<void> without_peers(Error error);
   Result<void> keep(Bytes most);
   Result<void> keep_next(const WantedSlot& slot);

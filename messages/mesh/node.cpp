@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <bit>
 #include <chrono>
 
 #include "messages/mesh/sockets.hpp"
@@ -104,7 +105,7 @@ void Node::poll(Instant now) {
 }
 
 void Node::serve(Instant now) {
-  if (door_keeper_) door_keeper_->answer();
+  if (door_keeper_) parts_.say_refused(door_keeper_->answer());
   // Their lanes before ours: what a peer said before its connection broke is still heard.
   hear_router(now);
   for (PeerIndex peer = 0; peer < links_.size(); ++peer) {
@@ -248,15 +249,25 @@ void Node::hear_monitor(PeerIndex peer) {
     const LinkEvent event = next_event(link.lane.monitor());
     if (event == LinkEvent::none) return;
     if (event == LinkEvent::refused) {
-      // Without keys nothing is refused: the peer has ended in the middle of it.
-      const LogLevel level = parts_.options.keys ? LogLevel::error : LogLevel::debug;
-      parts_.say(level, "mesh.handshake_refused", {{"peer", link.lane.peer().node.text()}});
+      note_handshake_refused(link);
     } else if (link.lane.is_open()) {
       lose(peer, "disconnected");
     } else {
       link.lane.disconnected();
     }
   }
+}
+
+/// Tried again and again; said at the 1st, 2nd, 4th, ... time. Without keys nothing is refused: the peer has ended in
+/// the middle of it.
+void Node::note_handshake_refused(Link& link) {
+  const std::uint64_t times = ++link.handshakes_refused;
+  if (!std::has_single_bit(times)) return;
+  const std::string why = parts_.options.keys
+                              ? "its key is not the one that the registry has of it, or ours is not in its registry"
+                              : "it ended meanwhile, or wants keys";
+  parts_.say(parts_.options.keys ? LogLevel::error : LogLevel::debug, "mesh.handshake_refused",
+             {{"peer", link.lane.peer().node.text()}, {"why", why}, {"times", std::to_string(times)}});
 }
 
 wire::Decoded<wire::Frame> Node::decode(const zmq::message_t& body) const {

@@ -50,6 +50,7 @@ class Node {
     Instant heard{};
     std::string last_refusal;  // Of our Hello, so that it is logged once.
     bool begin_anew = false;   // Our lane, with the next tick.
+    std::uint64_t handshakes_refused = 0;
   };
 
   void start_thread();
@@ -65,6 +66,7 @@ class Node {
   void hear_guest(PeerIndex peer, zmq::message_t& body, Instant now);
   void hear_listener(PeerIndex peer, Instant now);
   void hear_monitor(PeerIndex peer);
+  void note_handshake_refused(Link& link);
   void greet(const std::string& id, const wire::Hello& hello, Instant now);
   void bring_in(PeerIndex peer, const std::string& id, const wire::Hello& hello, Instant now);
   void take(PeerIndex peer, const wire::Body& body, std::int64_t bytes);

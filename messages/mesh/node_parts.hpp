@@ -37,6 +37,14 @@ struct NodeParts {
   void say_rarely(std::uint64_t times, std::string_view event, Outbox::Fields fields) const {
     if (std::has_single_bit(times)) say(LogLevel::warning, event, fields);
   }
+  /// Counts those whom a door keeper has turned away.
+  void say_refused(const std::vector<std::string>& addresses) const {
+    for (const std::string& address : addresses) {
+      const std::uint64_t times = ++tally->strangers;
+      say_rarely(times, "mesh.key_refused",
+                 {{"address", address}, {"why", "its key is not in the registry"}, {"times", std::to_string(times)}});
+    }
+  }
 };
 
 }  // namespace sangam::mesh

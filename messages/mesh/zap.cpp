@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kRawKeySize = 32;
 // Frames of a request: version, request id, domain, address, routing id, mechanism, then the client's key.
-constexpr std::size_t kVersion = 0, kRequest = 1, kMechanism = 5, kKey = 6, kFrames = 7;
+constexpr std::size_t kVersion = 0, kRequest = 1, kAddress = 3, kMechanism = 5, kKey = 6, kFrames = 7;
 
 std::string z85(const std::string& raw) {
   if (raw.size() != kRawKeySize) return {};
@@ -43,12 +43,14 @@ DoorKeeper::DoorKeeper(zmq::context_t& context, const std::vector<Peer>& peers)
   socket_.bind("inproc://zeromq.zap.01");
 }
 
-void DoorKeeper::answer() {
+std::vector<std::string> DoorKeeper::answer() {
+  std::vector<std::string> turned_away;
   for (auto request = receive(socket_); !request.empty(); request = receive(socket_)) {
     auto node = nodes_by_key_.end();
     if (request.size() == kFrames && request[kMechanism] == "CURVE")
       node = nodes_by_key_.find(z85(request[kKey]));
     const bool known = node != nodes_by_key_.end();
+    if (!known && request.size() > kAddress) turned_away.push_back(request[kAddress]);
     const std::array<std::string, 6> reply = {request[kVersion],
                                               request.size() > kRequest ? request[kRequest] : std::string(),
                                               known ? "200" : "400",
@@ -60,6 +62,7 @@ void DoorKeeper::answer() {
       socket_.send(zmq::buffer(reply[i]), flags);
     }
   }
+  return turned_away;
 }
 
 }  // namespace sangam::mesh

@@ -21,8 +21,9 @@ class DoorKeeper {
   DoorKeeper(zmq::context_t& context, const std::vector<Peer>& peers);
 
   [[nodiscard]] zmq::socket_t& socket() { return socket_; }
-  /// Answers all questions that are there now.
-  void answer();
+  /// Answers all questions that are there now. The addresses of those whom it has turned away: more is not known of a
+  /// key that is in no registry.
+  [[nodiscard]] std::vector<std::string> answer();
 
  private:
   zmq::socket_t socket_;

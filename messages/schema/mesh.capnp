@@ -335,7 +335,7 @@ struct Submit {
   # Loss: the queue is reported lost, and the gateway submits again.
 
   request @0 :UInt64;
-  # Chosen by the gateway: its incarnation in the upper half, a counter in the lower.
+  # Chosen by the gateway: its place among gateways (8 bits), its incarnation (24), a counter (32).
 
   attempt @1 :UInt32 = 1;
   # Which try this is.
@@ -1056,7 +1056,7 @@ struct Phase {
   # One part of an order's work.
 
   name @0 :Text;
-  # open, read, reserve, copy, fork, keep, ready.
+  # open, ask, read, reserve, copy, fork, keep, ready.
 
   tookMicros @1 :Int64;
   # Its duration.

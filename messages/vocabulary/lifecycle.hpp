@@ -80,7 +80,7 @@ BOOST_DESCRIBE_STRUCT(Order, (),
                       (operation, epoch, incarnation, model, target, sources, may_evict, drain_for, at_deadline,
                        idle_at_least, pin, role))
 
-/// One part of an order's work: "open", "read", "reserve", "copy", "fork", "keep", "ready".
+/// One part of an order's work: "open", "ask", "read", "reserve", "copy", "fork", "keep", "ready".
 struct Phase {
   std::string name;
   Micros took{0};

@@ -17,7 +17,7 @@ using ModelId = Name<struct ModelKind>;
 /// Whom quotas, fair shares and the prefix cache's salt belong to.
 using TenantId = Name<struct TenantKind>;
 
-/// Chosen by the gateway: its incarnation in the upper half, a counter in the lower. Never reused.
+/// Chosen by the gateway: its place among gateways (8 bits), its incarnation (24), a counter (32). Never reused.
 enum class RequestId : std::uint64_t {};
 /// Rises with every start of a process or actor under one name; kept in the store.
 enum class Incarnation : std::uint64_t {};

@@ -161,7 +161,7 @@ void take_list(Reader from, const Field& field, std::vector<T>& list) {
 template <class T>
 void take_fixed_blob(capnp::Data::Reader bytes, T& value) {
   if (bytes.size() != 0 && bytes.size() != value.size()) {
-    throw Nonsense{{Fault::invalid_value, "a trace or span id has " + std::to_string(bytes.size()) +
+    throw Nonsense{{Fault::invalid_value, "an id or a hash has " + std::to_string(bytes.size()) +
                                               " bytes instead of " + std::to_string(value.size())}};
   }
   std::copy(bytes.begin(), bytes.end(), value.begin());

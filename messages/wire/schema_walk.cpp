@@ -1,7 +1,9 @@
 // Walks the structs of the vocabulary against the schema, both ways.
 #include <set>
 
+#include "bulk.capnp.h"
 #include "mesh.capnp.h"
+#include "messages/wire/bulk_frame.hpp"
 #include "messages/wire/reflect.hpp"
 
 namespace sangam::wire {
@@ -134,6 +136,7 @@ void walk_union(capnp::StructSchema schema, const std::variant<Ts...>*, Problems
 std::vector<std::string> schema_mismatches() {
   Problems problems;
   walk_struct<Frame>(capnp::Schema::from<schema::Frame>(), problems);
+  walk_struct<BulkFrame>(capnp::Schema::from<schema::BulkFrame>(), problems);
   return problems;
 }
 

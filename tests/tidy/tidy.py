@@ -19,7 +19,7 @@ from cxx import Source  # noqa: E402
 INCLUDES = [
     ('messages/vocabulary/*', 'messages/vocabulary/'),
     ('messages/schema/*', 'messages/schema/'),
-    ('messages/wire/*', 'messages/vocabulary/ messages/schema/ messages/wire/ mesh.capnp.h'),
+    ('messages/wire/*', 'messages/vocabulary/ messages/schema/ messages/wire/ mesh.capnp.h bulk.capnp.h'),
     ('messages/mesh/*', 'messages/vocabulary/ messages/wire/ messages/mesh/'),
     ('storage/*', 'messages/vocabulary/ storage/'),
     ('gpu/*', 'messages/vocabulary/ storage/ gpu/'),
@@ -64,6 +64,7 @@ HEAVY_ALLOWED = {
     'messages/schema/capnp.hpp': 'mends the library and is included by its few users only',
     'gateway/http/*': 'coroutines are declared with asio types; no other folder includes these',
     'messages/mesh/[lnsz]*.hpp': 'lane, node, sockets and zap own sockets; mesh.hpp hides them from the others',
+    'messages/mesh/bulk_*.hpp': 'as these; bulk.hpp hides them',
 }
 
 # Pure deciding code: no thread, socket, clock, file or random device within reach.

@@ -171,3 +171,59 @@ TEST_CASE("a worker's role is one of three words") {
   CHECK(error_of("[[worker]]\nname = \"worker/1\"\nrole = \"both\"\n").find("mixed, prefill or decode, not 'both'") !=
         std::string::npos);
 }
+
+namespace {
+
+/// Two workers' nodes and one more, each with these lines of its own.
+std::string nodes(const std::string& front, const std::string& one, const std::string& two) {
+  return "[[worker]]\nname = \"worker/1\"\n[[worker]]\nname = \"worker/2\"\n"
+         "[[node]]\nname = \"front\"\nendpoint = \"tcp://front:7700\"\nroles = [\"gateway\", \"queue\"]\n" + front +
+         "\n[[node]]\nname = \"one\"\nendpoint = \"tcp://one:7700\"\nlisten = \"tcp://*:7701\"\nroles = [\"worker/1\"]\n" + one +
+         "\n[[node]]\nname = \"two\"\nendpoint = \"tcp://two:7700\"\nroles = [\"worker/2\"]\n" + two + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("nodes of workers have a bulk channel 1000 ports above their own, or where they say, or none") {
+  const auto derived = read(nodes("", "", ""));
+  REQUIRE_MESSAGE(derived, derived.error().context);
+  CHECK(derived->nodes[0].bulk.empty());
+  CHECK(derived->nodes[1].bulk == "tcp://one:8700");
+  CHECK(derived->nodes[1].bulk_listen == "tcp://*:8701");
+  const auto said = read(nodes("", "bulk = \"tcp://one:9\"\nbulk_listen = \"tcp://*:10\"", "bulk = \"\""));
+  REQUIRE_MESSAGE(said, said.error().context);
+  CHECK(said->nodes[1].bulk == "tcp://one:9");
+  CHECK(said->nodes[1].bulk_listen == "tcp://*:10");
+  CHECK(said->nodes[2].bulk.empty());
+  CHECK(said->nodes[2].bulk_listen.empty());
+  CHECK(error_of(nodes("", "", "bulk = \"tcp://one:7700\"")).find("tcp://one:7700 is taken by another node") != std::string::npos);
+  const auto local = read("[[node]]\nname = \"n\"\nendpoint = \"ipc:///run/n\"\nroles = [\"worker/1\"]\n");
+  REQUIRE(local);
+  CHECK(local->nodes[0].bulk.empty());
+  const auto last_port = read("[[node]]\nname = \"n\"\nendpoint = \"tcp://n:65000\"\nroles = [\"worker/1\"]\n");
+  REQUIRE(last_port);
+  CHECK(last_port->nodes[0].bulk.empty());
+}
+
+TEST_CASE("several nodes may host a gateway, and nothing else twice") {
+  const auto config = read(nodes("", "", "[[node]]\nname = \"other\"\nendpoint = \"tcp://other:7700\"\nroles = [\"gateway\"]"));
+  REQUIRE_MESSAGE(config, config.error().context);
+  CHECK(config->nodes[3].roles == std::vector<std::string>{"gateway"});
+  CHECK(error_of(nodes("", "", "[[node]]\nname = \"other\"\nendpoint = \"tcp://other:7700\"\nroles = [\"queue\"]"))
+            .find("the role 'queue' is hosted by two nodes") != std::string::npos);
+  CHECK(error_of(nodes("", "", "[[node]]\nname = \"one\"\nendpoint = \"tcp://other:7700\"\nroles = []"))
+            .find("two nodes are named 'one'") != std::string::npos);
+}
+
+TEST_CASE("with keys every node needs its public one, and a public key alone is a mistake") {
+  const std::string key = "public_key = \"rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7\"";  // ZeroMQ's documentation has it.
+  const std::string with_keys = "[mesh]\nkeys = \"keys\"\n";
+  const auto config = read(with_keys + nodes(key, key, key));
+  REQUIRE_MESSAGE(config, config.error().context);
+  CHECK(config->keys.is_absolute());
+  CHECK(config->nodes[2].public_key == "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7");
+  CHECK(error_of(with_keys + nodes(key, key, "")).find("every [[node]] needs 'public_key'") != std::string::npos);
+  CHECK(error_of(with_keys + nodes(key, key, "public_key = \"short\"")).find("every [[node]] needs 'public_key'") != std::string::npos);
+  CHECK(error_of(nodes(key, "", "")).find("'public_key' says nothing without [mesh] 'keys'") != std::string::npos);
+  CHECK(error_of(with_keys).find("'keys' are for nodes of several hosts") != std::string::npos);
+}

@@ -114,6 +114,21 @@ TEST_CASE("a call is submitted, admitted, told in text and ended with its usage"
   CHECK(desk.letters().empty());
 }
 
+TEST_CASE("gateways with stores of their own that have started equally often use different ids") {
+  GatewayOptions second;
+  second.place = 1;
+  GatewayOptions last;
+  last.place = kGatewaysMax - 1;
+  std::vector<std::uint64_t> ids;
+  for (const GatewayOptions& options : {GatewayOptions{}, second, last}) {
+    Desk desk(options);
+    desk.core.open(Desk::call(), at(0), desk.out);
+    ids.push_back(std::uint64_t(only(desk.sent<Submit>()).request));
+  }
+  // Place in the upper 8 bits, incarnation 7 in the next 24, then the count.
+  CHECK(ids == std::vector<std::uint64_t>{0x00000007'00000001, 0x01000007'00000001, 0xff000007'00000001});
+}
+
 TEST_CASE("n choices are n requests with seeds of their own, admitted together") {
   Desk desk;
   desk.core.open(Desk::call(3), at(0), desk.out);
