@@ -108,7 +108,8 @@ void AutoscalerCore::plan_anew(Instant now) {
   for (auto& [devices, models] : models_of) {
     for (const ModelId& id : models) {
       ModelState& model = models_.at(id);
-      const Need need = options_.sizing({model.forecast, model.waiting + model.running, model.held}, options_.sizes);
+      const Need need = options_.sizing(
+          {model.forecast, model.waiting + model.running, model.held, model.waiting}, options_.sizes);
       model.given = steadied(model, need, now);
     }
     share_out(models, std::int64_t(classes[devices].size()));
@@ -117,12 +118,14 @@ void AutoscalerCore::plan_anew(Instant now) {
   for (const auto& [devices, models] : models_of) assign(models, classes[devices]);
 }
 
-/// The largest that was needed within `hold`: up at once, down late.
+/// As many as were needed within `hold`, of the kinds that are needed now: up at once, down late.
 Need AutoscalerCore::steadied(ModelState& model, Need need, Instant now) const {
   while (!model.wanted.empty() && model.wanted.front().first + options_.hold <= now) model.wanted.pop_front();
   while (!model.wanted.empty() && model.wanted.back().second.total() <= need.total()) model.wanted.pop_back();
   model.wanted.emplace_back(now, need);
-  return model.wanted.front().second;
+  const std::int64_t most = model.wanted.front().second.total();
+  (need.mixed > 0 ? need.mixed : need.prefill) += most - need.total();
+  return need;
 }
 
 void AutoscalerCore::share_out(const std::vector<ModelId>& models, std::int64_t workers) {

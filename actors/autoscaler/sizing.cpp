@@ -31,10 +31,16 @@ Need elasticity(const ModelView& view, const SizingOptions& options) {
   const auto& mixed = view.forecast.mixed_attainment;
   const std::int64_t enough = smallest(mixed, options.attainment);
   const bool is_enough = mixed.empty() || mixed[std::size_t(enough - 1)] >= options.attainment;
-  Need need = is_enough && enough <= divided.total() ? Need{0, 0, enough} : divided;
+  // Whoever is divided does not become mixed and back for one worker.
+  const std::int64_t worth = view.now.prefill > 0 ? divided.total() * 3 / 4 : divided.total();
+  Need need = is_enough && enough <= worth ? Need{0, 0, enough} : divided;
   const bool bursts = view.forecast.volatility >= options.spare_from &&
                       view.forecast.requests_per_second >= options.spare_rate;
-  if (bursts) ++(need.mixed > 0 ? need.mixed : need.prefill);
+  std::int64_t& prompts = need.mixed > 0 ? need.mixed : need.prefill;
+  if (bursts) ++prompts;
+  if (view.waiting < options.waiting_per_worker) return need;
+  const std::int64_t now = view.now.mixed + view.now.prefill;
+  prompts = std::min(std::max(prompts, now + view.waiting / options.waiting_per_worker), options.instances_max);
   return need;
 }
 

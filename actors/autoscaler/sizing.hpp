@@ -26,6 +26,8 @@ struct SizingOptions {
   /// prefill: its next burst comes faster than any worker could be woken. With fewer requests a peak is chance.
   double spare_from = 4.0;
   double spare_rate = 2.0;
+  /// One worker more for each so many requests that wait: a queue shows a burst before any rate does.
+  std::int64_t waiting_per_worker = 8;
   /// Of `reactive`: a prefill worker's tokens per second, and the loads between which nothing changes (BlitzScale:
   /// 4096, 0.5 to 0.8, up to 8 workers of each kind).
   double reactive_tokens_per_second = 4096.0;
@@ -42,13 +44,14 @@ struct ModelView {
   const ModelForecast& forecast;
   std::int64_t ongoing = 0;  ///< Requests that wait or run.
   Need now;
+  std::int64_t waiting = 0;  ///< Those that wait.
 };
 
 /// What an active model should have: mixed workers, or at least one of each of the other kinds.
 using SizingPolicy = Need (*)(const ModelView&, const SizingOptions&);
 
 /// The smallest number whose attainment bound meets the target, each kind by itself (Janus's elastic pool); mixed
-/// workers where they need be no more than the others together.
+/// workers where they need be no more than the others together. More than there are where requests wait.
 [[nodiscard]] Need elasticity(const ModelView& view, const SizingOptions& options);
 /// One step up or down when the token rate leaves the band.
 [[nodiscard]] Need reactive(const ModelView& view, const SizingOptions& options);

@@ -34,6 +34,15 @@ TEST_CASE("mixed workers are taken where they suffice and need be no more than t
   CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 1});
 }
 
+TEST_CASE("who is divided becomes mixed only where that saves a quarter of the workers") {
+  ModelForecast f = forecast({0.9, 0.9, 1.0}, {1.0});  // Three and one.
+  f.mixed_attainment = {0.9, 0.9, 0.9, 1.0};
+  CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 4});
+  CHECK(elasticity({f, 0, {3, 1}}, {}) == Need{3, 1, 0});
+  f.mixed_attainment = {0.9, 0.9, 1.0};
+  CHECK(elasticity({f, 0, {3, 1}}, {}) == Need{0, 0, 3});
+}
+
 TEST_CASE("a model that bursts has one worker to spare for its prompts") {
   ModelForecast f = forecast({1.0}, {1.0});
   f.requests_per_second = 2.0;
@@ -45,6 +54,15 @@ TEST_CASE("a model that bursts has one worker to spare for its prompts") {
   CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 2});
   f.requests_per_second = 1.9;
   CHECK(elasticity({f, 0, {}}, {}) == Need{0, 0, 1});
+}
+
+TEST_CASE("a queue that grows adds workers to those that there are, one for each eight that wait") {
+  ModelForecast f = forecast({1.0}, {1.0});
+  CHECK(elasticity({f, 7, {3, 1}, 7}, {}) == Need{1, 1, 0});
+  CHECK(elasticity({f, 17, {3, 1}, 17}, {}) == Need{5, 1, 0});
+  f.mixed_attainment = {1.0};
+  CHECK(elasticity({f, 8, {0, 0, 2}, 8}, {}) == Need{0, 0, 3});
+  CHECK(elasticity({f, 8'000, {0, 0, 2}, 8'000}, {}) == Need{0, 0, 64});
 }
 
 TEST_CASE("where no number reaches the target, more than what comes next to the best is not asked for") {
