@@ -20,6 +20,7 @@ WorkerCore::WorkerCore(WorkerOptions options, std::unique_ptr<Runner> runner)
 
 void WorkerCore::start(Instant now, Outbox& out) {
   for (const std::string& note : runner_->notes()) out.log(LogLevel::warning, "worker.memory_odd", {{"what", note}});
+  counts_.start(now);
   keeper_.start(out);
   if (options_.role == WorkerRole::prefill && options_.holder.empty()) {
     out.log(LogLevel::warning, "worker.hands_nothing_over",
@@ -33,6 +34,7 @@ void WorkerCore::wake(Timer timer, Instant now, Outbox& out) {
   if (timer == kPull) return pull(now, out);
   tell_status(false, out);
   keeper_.tell_memory(out);
+  tell_telemetry(now, out);
   out.set_timer(kStatus, now + options_.status_every);
 }
 
@@ -114,6 +116,7 @@ Result<void> WorkerCore::take(const Run& run) {
   if (auto added = leaves ? runner_->add_prefill(run) : runner_->add(run); !added) return added;
   Live live{
       .attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to, .estimated = run.estimated};
+  live.length = length_of(run);
   live.next_token = run.generated.size();
   if (leaves) {
     live.outgoing = Outgoing{{.run = run, .said = {}, .from = options_.name, .incarnation = options_.incarnation},
@@ -122,6 +125,10 @@ Result<void> WorkerCore::take(const Run& run) {
   }
   enter(run.request, std::move(live));
   return {};
+}
+
+Tokens WorkerCore::length_of(const Run& run) {
+  return Tokens(std::int64_t(run.prompt.size() + run.generated.size()));
 }
 
 void WorkerCore::enter(RequestId request, Live live) {
@@ -247,6 +254,7 @@ void WorkerCore::step(Instant now, Outbox& out) {
   if (moves) return;  // It took time that `now` does not know.
   if (!runner_->has_work()) return;
   StepOutcome outcome = runner_->step();
+  count_work(outcome);
   // Tokens first: their readers wait for them, and the others' mailboxes may cost the thread its processor.
   std::vector<std::pair<RequestId, FinishReason>> ended;
   std::vector<RequestId> leaving;
