@@ -268,7 +268,7 @@ int main(int argc, char** argv) {
 
   auto* run_command = app.add_subcommand("run", "Host some actors of a mesh in this process");
   add_serve_options(*run_command, serving);
-  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
+  run_command->add_option("roles", serving.roles, "gateway, queue, scheduler, lifecycle, oracle, placement, autoscaler, worker/NAME; or holder alone")->required()->type_name("ROLE...");
   run_command->add_option("--sockets", serving.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
 
   AskOptions asking;

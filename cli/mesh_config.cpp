@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/config_reader.hpp"
+#include "cli/planner_config.hpp"
 
 namespace sangam {
 namespace {
@@ -46,6 +47,7 @@ class Reader {
     read_scheduler();
     read_lifecycle();
     read_workers();
+    read_planners(root_, config_);
     read_nodes();
     if (auto finished = root_.finish(); !finished) return finished.error();
     return std::move(config_);
@@ -322,6 +324,9 @@ Result<MeshConfig> default_mesh_config(const fs::path& pool) {
 
 std::vector<std::string> roles_of(const MeshConfig& config) {
   std::vector<std::string> roles = {"gateway", "queue", "scheduler", "lifecycle"};
+  if (config.oracle) roles.push_back("oracle");
+  if (config.placement) roles.push_back("placement");
+  if (config.autoscaler) roles.push_back("autoscaler");
   for (const auto& worker : config.workers) roles.push_back(worker.name.text());
   return roles;
 }

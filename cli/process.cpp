@@ -13,6 +13,7 @@
 #include "actors/worker/engine_runner.hpp"
 #include "actors/worker/worker_core.hpp"
 #include "cli/catalog_runner.hpp"
+#include "cli/planners.hpp"
 #include "gateway/gateway.hpp"
 #include "messages/mesh/mesh.hpp"
 #include "storage/store/incarnation.hpp"
@@ -89,6 +90,8 @@ class RunningProcess final : public MeshProcess {
       host_->spawn({ActorName("lifecycle"), std::move(make)});
     } else if (role == "queue") {
       for (const auto& model : config.gateway.models) spawn_queue(config.queue, model.id);
+    } else if (auto planner = planner_role(config, role, store_)) {
+      host_->spawn(std::move(*planner));
     } else {
       return spawn_worker(config, role);
     }

@@ -10,7 +10,7 @@ namespace {
 /// A model of which no table is known cannot be a candidate; the caller has looked.
 Item item_of(const Candidate& candidate, const WeightParts& parts, double pool) {
   Item item;
-  const Reservation& reserved = candidate.placed.reserved;
+  const ReservedDemand& reserved = candidate.placed.reserved;
   item.own = {double((reserved.kv + parts.alone).count()) / pool, reserved.compute, reserved.bandwidth};
   item.pieces = parts.pieces;
   item.family = parts.family;
@@ -19,7 +19,7 @@ Item item_of(const Candidate& candidate, const WeightParts& parts, double pool) 
   return item;
 }
 
-void add_workers(Board& board, const Hosts& hosts, std::int64_t devices, const std::set<ActorName>& in_use,
+void add_workers(Board& board, const KnownWorkers& hosts, std::int64_t devices, const std::set<ActorName>& in_use,
                  const std::map<ActorName, std::size_t>& elastic) {
   std::vector<std::tuple<int, std::size_t, ActorName>> order;
   for (const auto& [name, host] : hosts) {
@@ -37,10 +37,10 @@ void add_workers(Board& board, const Hosts& hosts, std::int64_t devices, const s
 }
 
 /// Workers of one kind have equal pools and know the same models.
-void add_kinds(Board& board, const Hosts& hosts) {
+void add_kinds(Board& board, const KnownWorkers& hosts) {
   std::map<std::tuple<Bytes, std::size_t, std::uint64_t>, KindIndex> kinds;
   for (const ActorName& worker : board.workers) {
-    const Host& host = hosts.at(worker);
+    const KnownWorker& host = hosts.at(worker);
     const auto [entry, is_new] =
         kinds.try_emplace({host.pool, host.models.size(), host.catalogue}, KindIndex(board.problem.kinds.size()));
     board.problem.bins.push_back(entry->second);
@@ -53,8 +53,8 @@ void add_kinds(Board& board, const Hosts& hosts) {
 
 }  // namespace
 
-Board make_board(const Hosts& hosts, std::int64_t devices, std::span<const Candidate> candidates, WeightMap& weights,
-                 const std::map<ActorName, std::size_t>& elastic) {
+Board make_board(const KnownWorkers& hosts, std::int64_t devices, std::span<const Candidate> candidates,
+                 WeightMap& weights, const std::map<ActorName, std::size_t>& elastic) {
   Board board;
   std::set<ActorName> in_use;
   for (const Candidate& candidate : candidates) {
@@ -86,7 +86,7 @@ Board make_board(const Hosts& hosts, std::int64_t devices, std::span<const Candi
   return board;
 }
 
-Packing present_on(const Board& board, const Hosts& hosts) {
+Packing present_on(const Board& board, const KnownWorkers& hosts) {
   std::map<ModelId, ItemIndex> first_of;
   for (ItemIndex i = 0; i < board.keys.size(); ++i) first_of.emplace(board.keys[i].model, i);
   Packing present(board.workers.size());

@@ -15,7 +15,7 @@
 namespace sangam {
 
 /// What is known of a worker.
-struct Host {
+struct KnownWorker {
   Incarnation incarnation{};
   Bytes pool{0};               ///< 0: not said yet.
   std::int64_t devices = 0;    ///< 0: not said yet.
@@ -24,7 +24,7 @@ struct Host {
   std::uint64_t catalogue = 0; ///< Equal for workers that know the same models.
 };
 
-using Hosts = std::map<ActorName, Host>;
+using KnownWorkers = std::map<ActorName, KnownWorker>;
 
 /// An instance and its reservation, placed or not (`worker` empty).
 struct Candidate {
@@ -43,10 +43,10 @@ struct Board {
 
 /// Candidates need a known table; those whose worker is not there are placed nowhere. `elastic` counts the instances
 /// that the autoscaler has on each of its workers: those with fewer are taken first.
-[[nodiscard]] Board make_board(const Hosts& hosts, std::int64_t devices, std::span<const Candidate> candidates,
+[[nodiscard]] Board make_board(const KnownWorkers& hosts, std::int64_t devices, std::span<const Candidate> candidates,
                                WeightMap& weights, const std::map<ActorName, std::size_t>& elastic);
 
 /// What is active of the board's models on its workers now; of a model's instances, the one that is placed there.
-[[nodiscard]] Packing present_on(const Board& board, const Hosts& hosts);
+[[nodiscard]] Packing present_on(const Board& board, const KnownWorkers& hosts);
 
 }  // namespace sangam

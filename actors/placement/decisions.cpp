@@ -41,7 +41,7 @@ void PlacementCore::consolidate(Instant now, Outbox& out) {
   bool knows_demand = true;  // After a restart, until the oracle has spoken of every model in the plan.
   for (const auto& [key, placed] : ledger_) {
     changed.try_emplace(weights_.parts(key.model)->devices);
-    knows_demand &= forecasts_.contains(key.model) || placed.reserved != Reservation{};
+    knows_demand &= forecasts_.contains(key.model) || placed.reserved != ReservedDemand{};
   }
   for (const auto& [devices, change] : changed) settle_class(devices, change, knows_demand, out);
   say_plan(out);
@@ -70,7 +70,7 @@ std::map<std::int64_t, PlacementCore::Changes> PlacementCore::changes() {
 std::vector<Candidate> PlacementCore::instances_of(const ModelForecast& forecast) {
   std::vector<Candidate> instances;
   if (ledger_.contains({forecast.model, 0})) return instances;
-  Reservation share = reservation_for(forecast);
+  ReservedDemand share = reservation_for(forecast);
   std::uint32_t count = 1;
   if (options_.policy.dedicated) {
     const WeightParts& parts = *weights_.parts(forecast.model);
@@ -104,7 +104,7 @@ void PlacementCore::renew_reservations() {
   for (auto& [key, placed] : ledger_) {
     const auto forecast = forecasts_.find(key.model);
     if (forecast == forecasts_.end()) continue;
-    if (options_.policy.dedicated && placed.reserved != Reservation{}) continue;
+    if (options_.policy.dedicated && placed.reserved != ReservedDemand{}) continue;
     placed.reserved = reservation_for(forecast->second);
     if (!options_.policy.dedicated) continue;
     placed.reserved.kv = Bytes(0);

@@ -12,13 +12,13 @@
 namespace sangam {
 
 /// What an instance was promised beside its weights. Shares are of one worker.
-struct Reservation {
+struct ReservedDemand {
   Bytes kv{0};
   double compute = 0.0;
   double bandwidth = 0.0;
   double rate = 0.0;  ///< Tokens per second, for policies that balance.
 
-  auto operator<=>(const Reservation&) const = default;
+  auto operator<=>(const ReservedDemand&) const = default;
 };
 
 /// One of the instances of a model; only dedicated ones have more than one.
@@ -32,7 +32,7 @@ struct InstanceKey {
 /// Where it is placed, and with what.
 struct Placed {
   ActorName worker;
-  Reservation reserved;
+  ReservedDemand reserved;
 };
 
 /// One entry for each placed instance. What a worker has left is computed from its entries, so what goes gives back

@@ -60,7 +60,7 @@ void PlacementCore::on(const ModelTable& table, Instant now, Outbox& out) {
 
 void PlacementCore::on(const InstanceState& state, Instant now, Outbox& out) {
   begin(now, out);
-  Host& host = hosts_[state.worker];
+  KnownWorker& host = hosts_[state.worker];
   if (state.incarnation < host.incarnation) return;
   if (state.incarnation > host.incarnation) {
     host.incarnation = state.incarnation;
@@ -81,7 +81,7 @@ void PlacementCore::on(const InstanceState& state, Instant now, Outbox& out) {
 
 void PlacementCore::on(const WorkerMemory& memory, Instant now, Outbox& out) {
   begin(now, out);
-  Host& host = hosts_[memory.worker];
+  KnownWorker& host = hosts_[memory.worker];
   if (host.pool == memory.pool) return;
   host.pool = memory.pool;
   note_pools();
@@ -90,7 +90,7 @@ void PlacementCore::on(const WorkerMemory& memory, Instant now, Outbox& out) {
 
 void PlacementCore::on(const Telemetry& telemetry, Instant now, Outbox& out) {
   begin(now, out);
-  Host& host = hosts_[telemetry.worker];
+  KnownWorker& host = hosts_[telemetry.worker];
   if (host.devices == telemetry.devices) return;
   host.devices = telemetry.devices;
   note_pools();
@@ -160,7 +160,7 @@ bool PlacementCore::see_traffic(Instant now) {
 
 ModelTraffic PlacementCore::traffic_of(const ModelForecast& forecast) {
   ModelTraffic traffic;
-  const Reservation needs = reservation_for(forecast);
+  const ReservedDemand needs = reservation_for(forecast);
   traffic.size = std::max(needs.compute, needs.bandwidth);
   if (const WeightParts* parts = weights_.parts(forecast.model); parts != nullptr && needs.kv > Bytes(0)) {
     const auto pool = pools_.find(parts->devices);
@@ -174,8 +174,8 @@ ModelTraffic PlacementCore::traffic_of(const ModelForecast& forecast) {
 }
 
 /// The mean and a margin; a policy with a KV budget reserves that and nothing else.
-Reservation PlacementCore::reservation_for(const ModelForecast& forecast) const {
-  Reservation reserved;
+ReservedDemand PlacementCore::reservation_for(const ModelForecast& forecast) const {
+  ReservedDemand reserved;
   reserved.rate = forecast.input_tokens_per_second;
   if (options_.policy.kv_budget) {
     reserved.kv = *options_.policy.kv_budget;

@@ -55,7 +55,7 @@ class PlacementCore {
   void expect_room(Instant now, Outbox& out);
   bool see_traffic(Instant now);
   [[nodiscard]] ModelTraffic traffic_of(const ModelForecast& forecast);
-  [[nodiscard]] Reservation reservation_for(const ModelForecast& forecast) const;
+  [[nodiscard]] ReservedDemand reservation_for(const ModelForecast& forecast) const;
   void note_pools();
   [[nodiscard]] bool is_member(const ModelId& model) const;
 
@@ -78,7 +78,7 @@ class PlacementCore {
   PlacementOptions options_;
   SteadyPool pool_;
   WeightMap weights_;
-  Hosts hosts_;
+  KnownWorkers hosts_;
   std::map<std::int64_t, Bytes> pools_;  // The largest of each class that has workers.
   std::map<ModelId, ModelForecast> forecasts_;
   std::map<ActorName, Plan> elastic_;  // By planner.

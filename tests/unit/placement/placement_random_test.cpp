@@ -135,7 +135,7 @@ class World {
     for (const auto& [at, models] : planned) {
       CHECK(models.size() <= 4);
       std::map<std::uint64_t, Bytes> segments;
-      Reservation sum;
+      ReservedDemand sum;
       for (const ModelId& id : models) {
         for (const SegmentSize& segment : tables_.at(id).segments) segments[segment.digest] = segment.bytes;
         for (const auto& [key, placed] : core_.ledger()) {
