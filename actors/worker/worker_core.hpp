@@ -91,6 +91,9 @@ class WorkerCore final : private LiveRuns {
   [[nodiscard]] static Tokens length_of(const Run& run);
   void enter(RequestId request, Live live);
   void refuse(const Run& run, const Error& error, Outbox& out);
+  void begin(const Run& run, Outbox& out);
+  void end_untaken(const Run& run, FinishReason finish, Outbox& out);
+  void drop_early(const std::function<bool(const Run&)>& which, Outbox& out);
   using Which = std::function<bool(RequestId, const Live&)>;
   /// In an order that does not depend on the hash.
   [[nodiscard]] std::vector<RequestId> live_where(const Which& which) const;
@@ -139,6 +142,7 @@ class WorkerCore final : private LiveRuns {
   std::unordered_map<RequestId, Live> live_;
   std::map<ModelId, std::int64_t> live_of_;
   std::map<RequestId, Incoming> incoming_;
+  std::map<RequestId, Run> early_;  ///< Wait for their gateway to be found.
   std::map<ModelId, std::uint64_t> self_decodes_;
   std::unordered_map<RequestId, Attempt> ended_;  ///< The last kEndedMax, so that an echo is not run again.
   std::deque<RequestId> ended_order_;
