@@ -57,6 +57,7 @@ class CatalogRunner final : public Runner {
       instance.warnings.push_back(warning->second);
     return instance;
   }
+  ModelTable table(const ModelId& model) const override { return runner_->table(model); }
   Tokens kv_capacity(const ModelId& model) const override { return runner_->kv_capacity(model); }
   Result<void> add(const Run& run) override { return runner_->add(run); }
   Result<void> add_prefill(const Run& run) override { return runner_->add_prefill(run); }

@@ -208,7 +208,7 @@ int run(const ServeOptions& options) {
 CLI::App* add_run_command(CLI::App& app, ServeOptions& options) {
   auto* command = app.add_subcommand("run", "Host some actors of a mesh in this process");
   add_serve_options(*command, options);
-  command->add_option("roles", options.roles, "gateway, queue, scheduler, lifecycle, worker/NAME; or holder alone")->required()->type_name("ROLE...");
+  command->add_option("roles", options.roles, "gateway, queue, scheduler, lifecycle, oracle, placement, autoscaler, worker/NAME; or holder alone")->required()->type_name("ROLE...");
   command->add_option("--sockets", options.sockets, "Meet the other processes of this machine in this folder")->type_name("DIR");
   command->add_option("--node", options.node, "Which [[node]] this is, where several host the roles")->type_name("NAME");
   return command;

@@ -6,6 +6,7 @@
 
 #include "cli/config_reader.hpp"
 #include "cli/node_tables.hpp"
+#include "cli/planner_config.hpp"
 
 namespace sangam {
 namespace {
@@ -47,6 +48,7 @@ class Reader {
     read_scheduler();
     read_lifecycle();
     read_workers();
+    read_planners(root_, config_);
     read_node_tables(root_, config_);
     if (auto finished = root_.finish(); !finished) return finished.error();
     return std::move(config_);
@@ -299,6 +301,9 @@ Result<MeshConfig> default_mesh_config(const fs::path& pool) {
 
 std::vector<std::string> roles_of(const MeshConfig& config) {
   std::vector<std::string> roles = {"gateway", "queue", "scheduler", "lifecycle"};
+  if (config.oracle) roles.push_back("oracle");
+  if (config.placement) roles.push_back("placement");
+  if (config.autoscaler) roles.push_back("autoscaler");
   for (const auto& worker : config.workers) roles.push_back(worker.name.text());
   return roles;
 }

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "actors/autoscaler/autoscaler_core.hpp"
 #include "actors/lifecycle/lifecycle_options.hpp"
+#include "actors/oracle/oracle_options.hpp"
+#include "actors/placement/placement_options.hpp"
 #include "actors/queue/queue_options.hpp"
 #include "actors/scheduler/scheduler_core.hpp"
 #include "actors/worker/worker_options.hpp"
@@ -39,6 +43,10 @@ struct MeshConfig {
   QueueOptions queue;             ///< What all queues have in common.
   SchedulerOptions scheduler;
   LifecycleOptions lifecycle;
+  // The planners, each where the file has a table of it.
+  std::optional<OracleOptions> oracle;
+  std::optional<PlacementOptions> placement;
+  std::optional<AutoscalerOptions> autoscaler;
   std::vector<WorkerOptions> workers;
 };
 
@@ -47,7 +55,7 @@ struct MeshConfig {
 [[nodiscard]] Result<MeshConfig> read_mesh_config(const std::string& path, const std::filesystem::path& pool);
 /// What `sangam up` serves without a file: one worker with every model of the pool.
 [[nodiscard]] Result<MeshConfig> default_mesh_config(const std::filesystem::path& pool);
-/// "gateway", "queue", "scheduler", "lifecycle" and every worker's name: what a mesh of this configuration consists of.
+/// "gateway", "queue", "scheduler", "lifecycle", the planners that are configured and every worker's name: what a mesh of this configuration consists of.
 [[nodiscard]] std::vector<std::string> roles_of(const MeshConfig& config);
 
 }  // namespace sangam

@@ -14,6 +14,7 @@
 #include "actors/worker/worker_core.hpp"
 #include "cli/catalog_runner.hpp"
 #include "cli/key_files.hpp"
+#include "cli/planners.hpp"
 #include "gateway/gateway.hpp"
 #include "messages/mesh/bulk.hpp"
 #include "messages/mesh/mesh.hpp"
@@ -137,6 +138,8 @@ class RunningProcess final : public MeshProcess {
       host_->spawn({ActorName("lifecycle"), std::move(make)});
     } else if (role == "queue") {
       for (const auto& model : config.gateway.models) spawn_queue(config.queue, model.id);
+    } else if (auto planner = planner_role(config, role, store_)) {
+      host_->spawn(std::move(*planner));
     } else {
       return spawn_worker(config, role);
     }

@@ -1,5 +1,6 @@
 // What others hear about a worker's models and memory, and who they are.
 #include <algorithm>
+#include <iterator>
 
 #include "actors/worker/model_keeper.hpp"
 
@@ -8,6 +9,21 @@ namespace {
 
 const ActorName kScheduler("scheduler");
 const ActorName kLifecycle("lifecycle");
+const ActorName kOracle("oracle");
+const ActorName kPlacement("placement");
+const ActorName kAutoscaler("autoscaler");
+
+// Who hears what beside the gateways, which hear all but tables and telemetry.
+const std::set<ActorName> kHearStates{kLifecycle, kPlacement, kAutoscaler};
+const std::set<ActorName> kHearMemory{kLifecycle, kPlacement};
+const std::set<ActorName> kHearTables{kOracle, kPlacement};
+const std::set<ActorName> kHearTelemetry{kOracle, kPlacement, kAutoscaler};
+
+std::vector<ActorName> both(const std::set<ActorName>& some, const std::set<ActorName>& others) {
+  std::vector<ActorName> both;
+  std::set_intersection(some.begin(), some.end(), others.begin(), others.end(), std::back_inserter(both));
+  return both;
+}
 
 bool is_gateway(const ActorName& actor) {
   return actor.text().starts_with("gateway/");
@@ -25,24 +41,34 @@ bool same(const WorkerMemory& a, const WorkerMemory& b) {
 }  // namespace
 
 void ModelKeeper::on(const ActorFound& found, Outbox& out) {
-  const bool hears_all = is_gateway(found.actor);
-  if (hears_all) gateways_.insert(found.actor);
-  scheduler_is_here_ |= found.actor == kScheduler;
-  lifecycle_is_here_ |= found.actor == kLifecycle;
+  const ActorName& actor = found.actor;
+  const bool hears_all = is_gateway(actor);
+  if (hears_all) gateways_.insert(actor);
+  scheduler_is_here_ |= actor == kScheduler;
+  if (actor == kLifecycle || kHearTelemetry.contains(actor)) planners_.insert(actor);
   for (const auto& [model, holding] : holdings_) {
-    if (hears_all || found.actor == kScheduler) announce(model, found.actor, out);
-    if (hears_all || found.actor == kLifecycle) tell_state(model, found.actor, out);
+    if (hears_all || actor == kScheduler) announce(model, actor, out);
+    if (hears_all || kHearStates.contains(actor)) tell_state(model, actor, out);
+    if (kHearTables.contains(actor)) tell_table(model, actor, out);
   }
-  if (!hears_all && found.actor != kLifecycle) return;
+  if (!hears_all && !kHearMemory.contains(actor)) return;
   WorkerMemory memory = runner_.memory();
   memory.worker = options_.name;
-  out.send(found.actor, std::move(memory));
+  out.send(actor, std::move(memory));
 }
 
 void ModelKeeper::on(const ActorLost& lost) {
   gateways_.erase(lost.actor);
+  planners_.erase(lost.actor);
   if (lost.actor == kScheduler) scheduler_is_here_ = false;
-  if (lost.actor == kLifecycle) lifecycle_is_here_ = false;
+}
+
+std::vector<ActorName> ModelKeeper::telemetry_hearers() const {
+  return both(planners_, kHearTelemetry);
+}
+
+std::int64_t ModelKeeper::transfers() const {
+  return std::count_if(holdings_.begin(), holdings_.end(), [](const auto& entry) { return entry.second.job.has_value(); });
 }
 
 /// Nothing is said of a model that has never been tried.
@@ -57,7 +83,7 @@ void ModelKeeper::announce(const ModelId& model, const ActorName& to, Outbox& ou
                                .kv_capacity = runner_.kv_capacity(model),
                                .prefill_tokens_per_second = instance.prefill_tokens_per_second,
                                .weights_digest = instance.weights_digest,
-                               .role = options_.role});
+                               .role = role_});
   } else if (holding.residency == Residency::active || holding.failure) {
     out.send(to, InstanceGone{options_.name, model, options_.incarnation,
                               holding.failure ? holding.failure->context : "it is put to sleep"});
@@ -92,15 +118,24 @@ void ModelKeeper::tell_state(const ModelId& model, const ActorName& to, Outbox& 
 }
 
 void ModelKeeper::tell_state_to_all(const ModelId& model, Outbox& out) const {
-  if (lifecycle_is_here_) tell_state(model, kLifecycle, out);
+  for (const ActorName& planner : both(planners_, kHearStates)) tell_state(model, planner, out);
   for (const ActorName& gateway : gateways_) tell_state(model, gateway, out);
+}
+
+/// Nothing of a model that has not been read.
+void ModelKeeper::tell_table(const ModelId& model, const ActorName& to, Outbox& out) const {
+  if (holdings_.at(model).residency > Residency::cold) out.send(to, runner_.table(model));
+}
+
+void ModelKeeper::tell_table_to_all(const ModelId& model, Outbox& out) const {
+  for (const ActorName& planner : both(planners_, kHearTables)) tell_table(model, planner, out);
 }
 
 void ModelKeeper::tell_memory(Outbox& out) {
   WorkerMemory memory = runner_.memory();
   if (told_memory_ && same(*told_memory_, memory)) return;
   memory.worker = options_.name;
-  if (lifecycle_is_here_) out.send(kLifecycle, memory);
+  for (const ActorName& planner : both(planners_, kHearMemory)) out.send(planner, memory);
   for (const ActorName& gateway : gateways_) out.send(gateway, memory);
   told_memory_ = std::move(memory);
 }

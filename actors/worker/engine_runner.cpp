@@ -62,6 +62,13 @@ Micros since(Clock::time_point began) {
   return std::chrono::duration_cast<Micros>(Clock::now() - began);
 }
 
+/// The first 8 bytes.
+std::uint64_t first_of(const Digest& digest) {
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i < sizeof first; ++i) first = (first << 8) | digest.bytes[i];
+  return first;
+}
+
 const std::map<std::string, PrefixSharing> kPrefixSharing{
     {"nobody", PrefixSharing::nobody}, {"tenant", PrefixSharing::tenant}, {"everyone", PrefixSharing::everyone}};
 
@@ -159,6 +166,19 @@ class EngineRunner final : public Runner {
     const Blueprint& blueprint = stock_.blueprint(model);
     return {blueprint.prefill_tokens_per_second, blueprint.weights_digest,
             hex_of(digest_of(std::string_view(blueprint.config_text))), blueprint.warnings};
+  }
+
+  ModelTable table(const ModelId& model) const override {
+    const Blueprint& blueprint = stock_.blueprint(model);
+    const ModelConfig& config = blueprint.config;
+    const KvLayout token{config.layers, config.kv_heads, config.head_dim, 1};
+    std::map<Digest, Bytes> segments;
+    for (const WantedSlot& slot : blueprint.slots) segments[slot.digest] = slot.bytes;
+    ModelTable table;
+    table.model = model;
+    table.kv_per_token = Bytes(std::int64_t(token.bytes_per_token()));
+    for (const auto& [digest, bytes] : segments) table.segments.push_back({first_of(digest), bytes});
+    return table;
   }
 
   Tokens kv_capacity(const ModelId& model) const override { return engine_.kv_capacity(model); }

@@ -15,7 +15,7 @@ const ActorName kLifecycle("lifecycle");
 }  // namespace
 
 ModelKeeper::ModelKeeper(const WorkerOptions& options, Runner& runner, LiveRuns& runs)
-    : options_(options), runner_(runner), runs_(runs) {
+    : options_(options), runner_(runner), runs_(runs), role_(options.role) {
   for (const auto& [model, folder] : options_.models) holdings_[model];
 }
 
@@ -36,6 +36,7 @@ void ModelKeeper::on(const Order& order, Instant now, Outbox& out) {
   }
   if (auto wrong = objection(order, now); !wrong) return answer(key, ended(order.model, wrong), out);
   epoch_ = order.epoch;
+  if (order.target == Residency::active) take_role(order.role, out);
   Holding& holding = holdings_.at(order.model);
   const bool pinned = order.pin || (holding.pinned && order.target >= holding.residency);
   if (std::exchange(holding.pinned, pinned) != pinned) tell_state_to_all(order.model, out);
@@ -54,6 +55,16 @@ void ModelKeeper::on(const Order& order, Instant now, Outbox& out) {
   job.at_deadline = order.at_deadline;
   job.drain_until = now + order.drain_for;
   begin_job(order.model, std::move(job), now, out);
+}
+
+/// The worker has one, that of the last order: whatever else is here leaves soon. A worker that cannot hand runs over
+/// does everything.
+void ModelKeeper::take_role(WorkerRole role, Outbox& out) {
+  if (options_.role != WorkerRole::mixed || options_.holder.empty()) return;
+  if (std::exchange(role_, role) == role) return;
+  for (const auto& [model, holding] : holdings_) {
+    if (is_active(model)) announce_to_all(model, out);
+  }
 }
 
 /// Why an order is not even begun.
@@ -140,7 +151,7 @@ void ModelKeeper::wake(Instant now, Outbox& out) {
 }
 
 void ModelKeeper::run_began(const ModelId& model, Outbox& out) {
-  if (runs_.live(model) == 1 && lifecycle_is_here_) tell_state(model, kLifecycle, out);
+  if (runs_.live(model) == 1 && planners_.contains(kLifecycle)) tell_state(model, kLifecycle, out);
 }
 
 void ModelKeeper::run_produced(const ModelId& model, Instant now) {
@@ -151,7 +162,7 @@ void ModelKeeper::run_ended(const ModelId& model, Outbox& out) {
   const auto holding = holdings_.find(model);
   if (holding == holdings_.end() || runs_.live(model) > 0) return;
   if (holding->second.job && holding->second.job->drain_until) queue_move(model);
-  if (lifecycle_is_here_) tell_state(model, kLifecycle, out);
+  if (planners_.contains(kLifecycle)) tell_state(model, kLifecycle, out);
 }
 
 Result<void> ModelKeeper::admission(const ModelId& model) const {
@@ -233,10 +244,13 @@ void ModelKeeper::finish(const ModelId& model, const Result<void>& result, Outbo
   std::erase(moves_, model);
   const bool rises = job.target > holding.residency;
   const bool was_active = holding.residency == Residency::active;
+  const bool was_read = holding.residency > Residency::cold;
   if (result) holding.residency = job.target;
+  if (result && rises && !was_read) tell_table_to_all(model, out);
   if (result || rises) holding.failure = result ? std::nullopt : std::optional<Error>(result.error());
   OrderEnded end = ended(model, result);
   if (result) end.phases = runner_.phases();
+  for (const Phase& phase : end.phases) moved_ += phase.moved;
   end.evicted = job.evicted;
   out.log(result ? LogLevel::info : LogLevel::warning, result ? "worker.moved" : "worker.move_failed",
           {{"model", model.text()},

@@ -42,7 +42,14 @@ class ModelKeeper {
   /// Whether runs of the model are taken; the reason where they are not.
   [[nodiscard]] Result<void> admission(const ModelId& model) const;
   [[nodiscard]] bool is_active(const ModelId& model) const;
+  [[nodiscard]] Residency residency(const ModelId& model) const { return holdings_.at(model).residency; }
   [[nodiscard]] const std::set<ActorName>& gateways() const { return gateways_; }
+  /// Who is here of those that hear what the worker does.
+  [[nodiscard]] std::vector<ActorName> telemetry_hearers() const;
+  /// Changes that are under way.
+  [[nodiscard]] std::int64_t transfers() const;
+  /// Bytes, since the start.
+  [[nodiscard]] Bytes moved() const { return moved_; }
 
   void run_began(const ModelId& model, Outbox& out);
   void run_produced(const ModelId& model, Instant now);
@@ -51,7 +58,7 @@ class ModelKeeper {
   [[nodiscard]] bool busy() const { return !moves_.empty(); }
   /// A piece of the present move.
   void step(bool others_wait, Outbox& out);
-  /// To gateways and lifecycle, where it has changed since the last call.
+  /// To gateways, lifecycle and placement, where it has changed since the last call.
   void tell_memory(Outbox& out);
 
  private:
@@ -95,6 +102,9 @@ class ModelKeeper {
   void announce_to_all(const ModelId& model, Outbox& out) const;
   void tell_state(const ModelId& model, const ActorName& to, Outbox& out) const;
   void tell_state_to_all(const ModelId& model, Outbox& out) const;
+  void tell_table(const ModelId& model, const ActorName& to, Outbox& out) const;
+  void tell_table_to_all(const ModelId& model, Outbox& out) const;
+  void take_role(WorkerRole role, Outbox& out);
 
   const WorkerOptions& options_;
   Runner& runner_;
@@ -103,7 +113,9 @@ class ModelKeeper {
   std::deque<ModelId> moves_;
   std::set<ActorName> gateways_;
   bool scheduler_is_here_ = false;
-  bool lifecycle_is_here_ = false;
+  std::set<ActorName> planners_;  ///< Those that are here of lifecycle, oracle, placement and autoscaler.
+  WorkerRole role_;
+  Bytes moved_{0};
   std::uint64_t epoch_ = 0;  ///< The highest that has been seen.
   std::map<OperationKey, OrderEnded> answered_;
   std::deque<OperationKey> answered_order_;

@@ -8,6 +8,7 @@
 #include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/request.hpp"
 #include "messages/vocabulary/residency.hpp"
+#include "messages/vocabulary/telemetry.hpp"
 
 namespace sangam {
 
@@ -83,6 +84,8 @@ class Runner {
 
   /// Of a model that is active.
   [[nodiscard]] virtual LoadedInstance instance(const ModelId& model) const = 0;
+  /// What it is made of, of a model that is warm or active. All but `devices`.
+  [[nodiscard]] virtual ModelTable table(const ModelId& model) const = 0;
   /// Tokens of it that would fit beside all weights that are loaded now.
   [[nodiscard]] virtual Tokens kv_capacity(const ModelId& model) const = 0;
   /// On success its tokens come out of `step`, the last with a finish. The request must not be live.

@@ -20,6 +20,7 @@ WorkerCore::WorkerCore(WorkerOptions options, std::unique_ptr<Runner> runner)
 
 void WorkerCore::start(Instant now, Outbox& out) {
   for (const std::string& note : runner_->notes()) out.log(LogLevel::warning, "worker.memory_odd", {{"what", note}});
+  counts_.start(now);
   keeper_.start(out);
   if (options_.role == WorkerRole::prefill && options_.holder.empty()) {
     out.log(LogLevel::warning, "worker.hands_nothing_over",
@@ -33,6 +34,7 @@ void WorkerCore::wake(Timer timer, Instant now, Outbox& out) {
   if (timer == kPull) return pull(now, out);
   tell_status(false, out);
   keeper_.tell_memory(out);
+  tell_telemetry(now, out);
   out.set_timer(kStatus, now + options_.status_every);
 }
 
@@ -43,12 +45,20 @@ void WorkerCore::on(const Order& order, Instant now, Outbox& out) {
 void WorkerCore::on(const ActorFound& found, Instant, Outbox& out) {
   present_.insert(found.actor);
   keeper_.on(found, out);
+  for (auto& [request, run] : std::exchange(early_, {})) {
+    if (run.tokens_to == found.actor) {
+      begin(run, out);
+    } else {
+      early_.emplace(request, std::move(run));
+    }
+  }
 }
 
 /// A gateway takes its clients with it. A queue takes its requests: their gateways submit them anew.
 void WorkerCore::on(const ActorLost& lost, Instant, Outbox& out) {
   present_.erase(lost.actor);
   keeper_.on(lost);
+  drop_early([&](const Run& run) { return run.tokens_to == lost.actor || queue_of(run.model) == lost.actor; }, out);
   cancel_where(
       [&](RequestId, const Live& live) {
         return live.tokens_to == lost.actor || queue_of(live.model) == lost.actor;
@@ -62,16 +72,35 @@ void WorkerCore::on(const ActorLost& lost, Instant, Outbox& out) {
 
 void WorkerCore::on(const Cancel& cancel, Instant, Outbox& out) {
   drop_incoming(cancel.request);
+  drop_early([&](const Run& run) { return run.request == cancel.request; }, out);
   const auto live = live_.find(cancel.request);
   if (live == live_.end()) return;
   out.send(live->second.tokens_to, last_word(cancel.request, FinishReason::cancelled, Error{ErrorCode::none, {}}));
   cancel_where([&](RequestId request, const Live&) { return request == cancel.request; }, out);
 }
 
+/// What is said to a gateway that this node has not found yet is lost, the last word included. Its queue has found it,
+/// so it is here in a moment, or the queue cancels.
 void WorkerCore::on(const Run& run, Instant, Outbox& out) {
   if (!is_news(run.request, run.attempt)) return;
   drop_incoming(run.request);
   end_older(run, out);
+  const bool is_full = std::int64_t(early_.size()) >= options_.running_max + options_.waiting_max;
+  if (present_.contains(run.tokens_to) || is_full) return begin(run, out);
+  early_.emplace(run.request, run);
+}
+
+void WorkerCore::drop_early(const std::function<bool(const Run&)>& which, Outbox& out) {
+  for (auto& [request, run] : std::exchange(early_, {})) {
+    if (which(run)) {
+      end_untaken(run, FinishReason::cancelled, out);
+    } else {
+      early_.emplace(request, std::move(run));
+    }
+  }
+}
+
+void WorkerCore::begin(const Run& run, Outbox& out) {
   if (auto taken = take(run)) {
     keeper_.run_began(run.model, out);
   } else {
@@ -81,6 +110,7 @@ void WorkerCore::on(const Run& run, Instant, Outbox& out) {
 
 /// Not an attempt, or an echo of one, that is behind us.
 bool WorkerCore::is_news(RequestId request, Attempt attempt) const {
+  if (const auto early = early_.find(request); early != early_.end()) return attempt > early->second.attempt;
   if (const auto live = live_.find(request); live != live_.end()) return attempt > live->second.attempt;
   const auto ended = ended_.find(request);
   return ended == ended_.end() || attempt > ended->second;
@@ -88,6 +118,7 @@ bool WorkerCore::is_news(RequestId request, Attempt attempt) const {
 
 /// Also where another worker has been asked to take it: its queue stops it there.
 void WorkerCore::end_older(const Run& run, Outbox& out) {
+  drop_early([&](const Run& early) { return early.request == run.request; }, out);
   if (const auto older = live_.find(run.request); older != live_.end()) {
     take_back(run.request, out);
     older->second.outgoing.reset();
@@ -114,6 +145,7 @@ Result<void> WorkerCore::take(const Run& run) {
   if (auto added = leaves ? runner_->add_prefill(run) : runner_->add(run); !added) return added;
   Live live{
       .attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to, .estimated = run.estimated};
+  live.length = length_of(run);
   live.next_token = run.generated.size();
   if (leaves) {
     live.outgoing = Outgoing{{.run = run, .said = {}, .from = options_.name, .incarnation = options_.incarnation},
@@ -122,6 +154,10 @@ Result<void> WorkerCore::take(const Run& run) {
   }
   enter(run.request, std::move(live));
   return {};
+}
+
+Tokens WorkerCore::length_of(const Run& run) {
+  return Tokens(std::int64_t(run.prompt.size() + run.generated.size()));
 }
 
 void WorkerCore::enter(RequestId request, Live live) {
@@ -165,8 +201,12 @@ void WorkerCore::refuse(const Run& run, const Error& error, Outbox& out) {
            {"model", run.model.text()},
            {"why", error.context}});
   out.send(run.tokens_to, std::move(failed));
+  end_untaken(run, FinishReason::failed, out);
+}
+
+void WorkerCore::end_untaken(const Run& run, FinishReason finish, Outbox& out) {
   enter(run.request, Live{.attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to});
-  end(run.request, FinishReason::failed, out);
+  end(run.request, finish, out);
 }
 
 TokensProduced WorkerCore::last_word(RequestId request, FinishReason finish, const Error& why) const {
@@ -247,6 +287,7 @@ void WorkerCore::step(Instant now, Outbox& out) {
   if (moves) return;  // It took time that `now` does not know.
   if (!runner_->has_work()) return;
   StepOutcome outcome = runner_->step();
+  count_work(outcome);
   // Tokens first: their readers wait for them, and the others' mailboxes may cost the thread its processor.
   std::vector<std::pair<RequestId, FinishReason>> ended;
   std::vector<RequestId> leaving;

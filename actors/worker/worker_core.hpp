@@ -13,6 +13,7 @@
 
 #include "actors/worker/model_keeper.hpp"
 #include "actors/worker/runner.hpp"
+#include "actors/worker/work_counts.hpp"
 #include "actors/worker/worker_options.hpp"
 #include "messages/vocabulary/outbox.hpp"
 
@@ -63,6 +64,7 @@ class WorkerCore final : private LiveRuns {
     Instant prefill_began{};
     Micros prefill_time{0};
     Tokens prefilled{0};
+    Tokens length{0};              ///< Prompt and all generated tokens.
     Tokens produced{0};            ///< In this attempt.
     std::uint64_t next_token = 0;  ///< Index among all generated tokens of the request.
     bool prefill_told = false;
@@ -76,6 +78,7 @@ class WorkerCore final : private LiveRuns {
     ModelId model;
     ActorName from;
     Instant expires{};
+    Pages pages{0};
   };
 
   [[nodiscard]] std::int64_t live(const ModelId& model) const override;
@@ -85,8 +88,12 @@ class WorkerCore final : private LiveRuns {
   void end_older(const Run& run, Outbox& out);
   [[nodiscard]] Result<void> room_for(const ModelId& model) const;
   [[nodiscard]] Result<void> take(const Run& run);
+  [[nodiscard]] static Tokens length_of(const Run& run);
   void enter(RequestId request, Live live);
   void refuse(const Run& run, const Error& error, Outbox& out);
+  void begin(const Run& run, Outbox& out);
+  void end_untaken(const Run& run, FinishReason finish, Outbox& out);
+  void drop_early(const std::function<bool(const Run&)>& which, Outbox& out);
   using Which = std::function<bool(RequestId, const Live&)>;
   /// In an order that does not depend on the hash.
   [[nodiscard]] std::vector<RequestId> live_where(const Which& which) const;
@@ -116,6 +123,12 @@ class WorkerCore final : private LiveRuns {
   void drop_incoming_where(const std::function<bool(const Incoming&)>& which);
   static constexpr Timer kPull{3};
 
+  // What the control loops hear: worker_telemetry.cpp.
+  void count_work(const StepOutcome& outcome);
+  [[nodiscard]] Micros prefill_ahead() const;
+  [[nodiscard]] ModelLoad load_of(const ModelId& model) const;
+  void tell_telemetry(Instant now, Outbox& out);
+
   void account(const std::vector<PrefillRows>& prefills, Instant began, Instant ended, Outbox& out);
   void pass_on(TokensProduced& produced, Outbox& out);
   void tell_status(bool only_falls_to_zero, Outbox& out);
@@ -125,9 +138,11 @@ class WorkerCore final : private LiveRuns {
   ModelKeeper keeper_;
   std::set<ActorName> present_;
   std::map<ModelId, InstanceStatus> told_;
+  WorkCounts counts_;
   std::unordered_map<RequestId, Live> live_;
   std::map<ModelId, std::int64_t> live_of_;
   std::map<RequestId, Incoming> incoming_;
+  std::map<RequestId, Run> early_;  ///< Wait for their gateway to be found.
   std::map<ModelId, std::uint64_t> self_decodes_;
   std::unordered_map<RequestId, Attempt> ended_;  ///< The last kEndedMax, so that an echo is not run again.
   std::deque<RequestId> ended_order_;

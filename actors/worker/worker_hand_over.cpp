@@ -147,6 +147,7 @@ Result<void> WorkerCore::take_over(const HandOver& offered, Outbox& out) {
   if (auto room = room_for(run.model); !room) return room;
   if (auto taken = runner_->take_over(offered); !taken) return taken;
   Live live{.attempt = run.attempt, .model = run.model, .tokens_to = run.tokens_to};
+  live.length = length_of(run);
   live.produced = Tokens(std::int64_t(offered.said.tokens.size()));
   live.next_token = run.generated.size();
   live.prefill_told = true;

@@ -98,7 +98,8 @@ Result<void> WorkerCore::set_aside(const ReserveKv& wish, Instant now) {
   drop_incoming(wish.request);
   if (auto room = room_for(wish.model); !room) return room;
   if (auto reserved = runner_->reserve_kv(wish); !reserved) return reserved;
-  incoming_[wish.request] = {wish.attempt, wish.model, wish.from, now + kSetAsideFor};
+  incoming_[wish.request] = {wish.attempt, wish.model, wish.from, now + kSetAsideFor,
+                             Pages(std::int64_t(wish.kv.pages.size()))};
   return {};
 }
 

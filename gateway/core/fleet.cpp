@@ -2,6 +2,11 @@
 #include "gateway/core/fleet.hpp"
 
 namespace sangam {
+namespace {
+
+const ActorName kOracle("oracle");
+
+}  // namespace
 
 void MeshView::found(const ActorName& actor) {
   actors_.insert(actor);
@@ -22,6 +27,7 @@ void MeshView::lost(const ActorName& actor) {
   }
   std::erase_if(states_, [&](const auto& state) { return state.first.second == actor; });
   memories_.erase(actor);
+  if (actor == kOracle) forecasts_.clear();
   for (auto& [model, queue] : queues_) {
     if (queue_of(model) != actor) continue;
     queue.status = {};
@@ -54,8 +60,14 @@ void MeshView::status(const QueueStatus& status) {
   queue.expired.see(status.expired);
 }
 
+void MeshView::forecast(const Forecast& forecast) {
+  forecasts_.clear();
+  for (const ModelForecast& model : forecast.models) forecasts_[model.model] = model;
+}
+
 ModelState MeshView::state_of(const ModelId& model) const {
   ModelState state;
+  if (const auto found = forecasts_.find(model); found != forecasts_.end()) state.forecast = found->second;
   std::int64_t pages_used = 0;
   std::int64_t pages = 0;
   for (auto at = instances_.lower_bound({model, ActorName()});

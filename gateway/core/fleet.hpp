@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/residency.hpp"
+#include "messages/vocabulary/telemetry.hpp"
 
 namespace sangam {
 
@@ -22,6 +24,7 @@ struct ModelState {
   /// Never fall, whatever restarts.
   std::uint64_t preemptions = 0, prefix_queries = 0, prefix_hits = 0, self_decodes = 0;
   std::uint64_t refused = 0, expired = 0;
+  std::optional<ModelForecast> forecast = {};  ///< The oracle's last; none where no oracle is here.
 };
 
 /// Bounded by the mesh's own members: one entry per actor and per (worker, model).
@@ -34,6 +37,7 @@ class MeshView {
   void status(const InstanceStatus& status);
   void status(const QueueStatus& status);
   void state(const InstanceState& state);
+  void forecast(const Forecast& forecast);
   void memory(const WorkerMemory& memory) { memories_[memory.worker] = memory; }
 
   [[nodiscard]] bool present(const ActorName& actor) const { return actors_.contains(actor); }
@@ -74,6 +78,7 @@ class MeshView {
   std::map<ModelId, Queue> queues_;
   std::map<std::pair<ModelId, ActorName>, InstanceState> states_;
   std::map<ActorName, WorkerMemory> memories_;
+  std::map<ModelId, ModelForecast> forecasts_;
 };
 
 }  // namespace sangam

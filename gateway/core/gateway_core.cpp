@@ -41,7 +41,8 @@ GatewayCore::GatewayCore(const GatewayOptions& options)
       next_request_(first_request(options)),
       rates_(options.keys),
       commands_(options.name, options.incarnation),
-      quotes_(options.name, options.times.quote_within) {}
+      quotes_(options.name, options.times.quote_within),
+      served_(options.name) {}
 
 CallId GatewayCore::open(ClientCall call, Instant now, Outbox& out) {
   const CallId id{next_call_++};
@@ -139,7 +140,7 @@ void GatewayCore::submit_again(LiveCall& live, Choice& choice, const std::string
 void GatewayCore::close(CallId call, Instant now, Outbox& out) {
   const auto found = calls_.find(call);
   if (found == calls_.end()) return;
-  cancel_open_choices(found->second, "abort", now, out);
+  cancel_open_choices(found->second, ErrorCode::cancelled, now, out);
   erase(found->second, now);
 }
 
@@ -261,11 +262,12 @@ void GatewayCore::time_step(Place at, std::size_t fresh, Instant now) {
   choice.last_at = now;
 }
 
-void GatewayCore::end_choice(Place at, FinishReason finish, Instant now, Outbox&) {
+void GatewayCore::end_choice(Place at, FinishReason finish, Instant now, Outbox& out) {
   auto& [live, choice] = at;
   choice->ended = true;
   requests_.erase(choice->request);
   measure(*live, *choice, finish == FinishReason::length ? "length" : "stop", now);
+  note_served(*live, *choice, ErrorCode::none, now, out);
   tell(*live, ChoiceEnded{std::size_t(choice - live->choices.data()), finish});
   live->ended += 1;
   if (live->ended < live->choices.size()) return;
@@ -278,16 +280,18 @@ void GatewayCore::fail(LiveCall& live, ApiError error, Instant now, Outbox& out)
           {{"model", live.call.model.text()},
            {"request", number(std::int64_t(live.choices.front().request))},
            {"why", error.message}});
-  cancel_open_choices(live, "error", now, out);
+  cancel_open_choices(live, error.code, now, out);
   tell(live, CallFailed{std::move(error)});
   erase(live, now);
 }
 
-void GatewayCore::cancel_open_choices(LiveCall& live, const std::string& finish, Instant now, Outbox& out) {
+/// `why`: cancelled where the client has left.
+void GatewayCore::cancel_open_choices(LiveCall& live, ErrorCode why, Instant now, Outbox& out) {
   for (const Choice& choice : live.choices) {
     if (choice.ended) continue;
     out.send(queue_of(live.call.model), Cancel{choice.request});
-    measure(live, choice, finish, now);
+    measure(live, choice, why == ErrorCode::cancelled ? "abort" : "error", now);
+    note_served(live, choice, why, now, out);
   }
 }
 

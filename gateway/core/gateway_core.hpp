@@ -16,6 +16,7 @@
 #include "gateway/core/fleet.hpp"
 #include "gateway/core/quote_desk.hpp"
 #include "gateway/core/rate_limits.hpp"
+#include "gateway/core/served_desk.hpp"
 #include "gateway/options.hpp"
 #include "messages/vocabulary/outbox.hpp"
 
@@ -50,6 +51,7 @@ class GatewayCore {
   void on(const WorkerMemory& memory, Instant, Outbox&) { fleet_.memory(memory); }
   void on(const CommandEnded& ended, Instant, Outbox&) { commands_.ended(ended); }
   void on(const QueueStatus& status, Instant, Outbox&) { fleet_.status(status); }
+  void on(const Forecast& forecast, Instant, Outbox&) { fleet_.forecast(forecast); }
   void on(const Quoted& quoted, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);
 
@@ -112,12 +114,13 @@ class GatewayCore {
   bool take_token(Place at, const TokensProduced& produced, std::size_t index, TextDelta& delta);
   void end_choice(Place at, FinishReason finish, Instant now, Outbox& out);
   void fail(LiveCall& live, ApiError error, Instant now, Outbox& out);
-  void cancel_open_choices(LiveCall& live, const std::string& finish, Instant now, Outbox& out);
+  void cancel_open_choices(LiveCall& live, ErrorCode why, Instant now, Outbox& out);
   void erase(LiveCall& live, Instant now);
   void accept(Place at, Instant now);
   void worker_gave_up(Place at, const TokensProduced& produced, Instant now, Outbox& out);
   void time_step(Place at, std::size_t fresh, Instant now);
   void measure(const LiveCall& live, const Choice& choice, std::string finish, Instant now);
+  void note_served(const LiveCall& live, const Choice& choice, ErrorCode code, Instant now, Outbox& out);
   void measure_quote(const LiveCall& live, const Choice& choice);
   [[nodiscard]] static Tokens prompt_of(const LiveCall& live, const Choice& choice);
   [[nodiscard]] TokenUsage usage_of(const LiveCall& live) const;
@@ -146,6 +149,7 @@ class GatewayCore {
   RateLimits rates_;
   CommandDesk commands_;
   QuoteDesk quotes_;
+  ServedDesk served_;
   std::vector<CallEvent> events_;
   std::vector<Measurement> measurements_;
 };

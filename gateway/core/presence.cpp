@@ -34,6 +34,7 @@ void GatewayCore::on(const ActorFound& found, Instant now, Outbox& out) {
   fleet_.found(found.actor);
   commands_.found(found.actor);
   quotes_.found(found.actor);
+  served_.found(found.actor);
   const auto orphans = open_requests([&](const LiveCall& live, const Choice&) {
     return live.queue_lost.has_value() && queue_of(live.call.model) == found.actor;
   });
@@ -52,6 +53,7 @@ void GatewayCore::on(const ActorLost& lost, Instant now, Outbox& out) {
   fleet_.lost(lost.actor);
   commands_.lost(lost);
   quotes_.lost(lost);
+  served_.lost(lost.actor);
   for (auto& [id, live] : calls_) {
     if (queue_of(live.call.model) != lost.actor || live.queue_lost) continue;
     live.queue_lost = now;
@@ -107,6 +109,7 @@ void GatewayCore::set_alarm(LiveCall& live, Outbox& out) {
 
 void GatewayCore::wake(Timer timer, Instant now, Outbox& out) {
   if (timer == QuoteDesk::kTimer) return quotes_.wake(now, out);
+  if (timer == ServedDesk::kTimer) return served_.wake(out);
   timer_at_.reset();
   while (!alarms_.empty() && alarms_.begin()->first <= now) {
     LiveCall& live = calls_.at(alarms_.begin()->second);

@@ -56,6 +56,34 @@ void follow(Counter& counter, std::uint64_t total) {
   counter.Increment(double(total) - counter.Value());
 }
 
+/// What the oracle foresees; zeros where there is none.
+struct ForecastSeries {
+  explicit ForecastSeries(ModelRegistrar r);
+  void show(const ModelForecast& forecast);
+
+  Gauge &requests, &input_tokens, &volatility, &kv, &compute, &bandwidth, &attainment;
+};
+
+ForecastSeries::ForecastSeries(ModelRegistrar r)
+    : requests(r.gauge("sangam_forecast_requests_per_second", "Requests that the oracle expects.")),
+      input_tokens(r.gauge("sangam_forecast_input_tokens_per_second", "Tokens of their prompts.")),
+      volatility(r.gauge("sangam_forecast_volatility", "Peak over mean of the token rate.")),
+      kv(r.gauge("sangam_forecast_kv_bytes", "KV bytes that the model will need, over all workers.")),
+      compute(r.gauge("sangam_forecast_compute_workers", "Compute that it will need, in workers.")),
+      bandwidth(r.gauge("sangam_forecast_bandwidth_workers", "Memory bandwidth that it will need, in workers.")),
+      attainment(r.gauge("sangam_forecast_attainment_ratio",
+                         "Lower bound of the share of tokens that one worker alone would give in time.")) {}
+
+void ForecastSeries::show(const ModelForecast& forecast) {
+  requests.Set(forecast.requests_per_second);
+  input_tokens.Set(forecast.input_tokens_per_second);
+  volatility.Set(forecast.volatility);
+  kv.Set(double(forecast.kv.count()));
+  compute.Set(forecast.compute);
+  bandwidth.Set(forecast.bandwidth);
+  attainment.Set(forecast.mixed_attainment.empty() ? 0.0 : forecast.mixed_attainment.front());
+}
+
 struct ModelSeries {
   explicit ModelSeries(ModelRegistrar r);
   void show(const ModelState& state);
@@ -72,6 +100,7 @@ struct ModelSeries {
   Histogram &ttft, &quote_width, &inter_token, &inter_token_old, &per_output_token;
   Histogram &whole, &queued, &prefill, &decode, &inference;
   Histogram &prompt_size, &output_size, &output_max, &params_max, &params_n;
+  ForecastSeries forecast;
 };
 
 ModelSeries::ModelSeries(ModelRegistrar r)
@@ -117,7 +146,8 @@ ModelSeries::ModelSeries(ModelRegistrar r)
                              "Maximum number of requested generation tokens.", buckets::tokens())),
       params_max(r.histogram("vllm:request_params_max_tokens", "The max_tokens of each request.",
                              buckets::tokens())),
-      params_n(r.histogram("vllm:request_params_n", "The n of each request.", buckets::choices())) {
+      params_n(r.histogram("vllm:request_params_n", "The n of each request.", buckets::choices())),
+      forecast(r) {
   for (const std::string reason : {"stop", "length", "abort", "error"}) {
     success[reason] =
         &r.counter("vllm:request_success_total", "Ended requests by reason.", {{"finished_reason", reason}});
@@ -136,6 +166,7 @@ void ModelSeries::show(const ModelState& state) {
   kv_used.Set(state.kv_used);
   kv_used_old.Set(state.kv_used);
   instances.Set(double(state.instances));
+  forecast.show(state.forecast.value_or(ModelForecast{}));
   follow(preemptions, state.preemptions);
   follow(rejections, state.refused);
   follow(expirations, state.expired);

@@ -968,8 +968,9 @@ enum CommandVerb {
 }
 
 struct InstanceState {
-  # Worker -> lifecycle and gateways: what it holds of one of its models. At each change, when runs begin after
-  # there were none or the last one ends, and when the hearer appears anew. The latest is the whole truth.
+  # Worker -> lifecycle, placement, autoscaler and gateways: what it holds of one of its models. At each change, when
+  # runs begin after there were none or the last one ends (lifecycle only), and when the hearer appears anew. The
+  # latest is the whole truth.
 
   worker @0 :Text;
   # The worker's actor.
@@ -1186,7 +1187,7 @@ struct ModelKv {
 }
 
 struct WorkerMemory {
-  # Worker -> gateways and lifecycle: its memory in bytes, when that has changed, at most twice a second. Loss is
+  # Worker -> gateways, lifecycle and placement: its memory in bytes, when that has changed, at most twice a second. Loss is
   # harmless.
 
   worker @0 :Text;

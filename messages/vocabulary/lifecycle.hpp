@@ -38,8 +38,8 @@ BOOST_DESCRIBE_ENUM(Residency, cold, warm, active)
 enum class AtDeadline : std::uint16_t { stay, cancel, migrate };
 BOOST_DESCRIBE_ENUM(AtDeadline, stay, cancel, migrate)
 
-/// Worker -> lifecycle and gateways: what it holds of one of its models. At each change, when runs begin after
-/// there were none or the last one ends, and when the hearer appears anew.
+/// Worker -> lifecycle, planners and gateways: what it holds of one of its models. At each change, when runs begin
+/// after there were none or the last one ends (lifecycle only), and when the hearer appears anew.
 struct InstanceState {
   ActorName worker;
   ModelId model;
@@ -157,7 +157,7 @@ struct ModelKv {
 };
 BOOST_DESCRIBE_STRUCT(ModelKv, (), (model, kv, cached))
 
-/// Worker -> gateways and lifecycle: its memory, when that has changed, at most twice a second. Loss is
+/// Worker -> gateways, lifecycle and placement: its memory, when that has changed, at most twice a second. Loss is
 /// harmless.
 struct WorkerMemory {
   ActorName worker;

@@ -30,6 +30,7 @@ class LoadOnly final : public Runner {
   Footprint footprint(const ModelId&) const override { return {}; }
   WorkerMemory memory() const override { return {}; }
   LoadedInstance instance(const ModelId&) const override { return {1.0, digest_, {}}; }
+  ModelTable table(const ModelId&) const override { return {}; }
   Tokens kv_capacity(const ModelId&) const override { return Tokens(8); }
   Result<void> add(const Run&) override { return {}; }
   Result<void> add_prefill(const Run&) override { return {}; }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 
 #include "actors/worker/worker_core.hpp"
@@ -85,6 +86,38 @@ TEST_CASE("a worker loads what it can, says so, and answers") {
   CHECK(ended[0].finish == FinishReason::failed);
   CHECK(ended[1].finish == FinishReason::stop);
   CHECK(ended[1].produced == Tokens{4});
+}
+
+TEST_CASE("a model's table has each of its segments once, and the bytes of a token's keys and values") {
+  auto runner = make_engine_runner(options());
+  REQUIRE(runner);
+  WorkerCore worker(options(), std::move(*runner));
+  const ActorName oracle("oracle");
+  Outbox out;
+  worker.start(Instant{}, out);
+  worker.on(ActorFound{oracle, Incarnation{1}}, Instant{}, out);
+  worker.on(ActorFound{ActorName("lifecycle"), Incarnation{1}}, Instant{}, out);
+  while (worker.busy()) worker.step(Instant{}, out);
+  Bytes weights{0};
+  std::vector<ModelTable> tables;
+  for (const Outbox::Letter& letter : out.letters) {
+    if (const auto* state = std::get_if<InstanceState>(&letter.message); state != nullptr && state->model == kArith)
+      weights = state->weights;
+    if (const auto* table = std::get_if<ModelTable>(&letter.message)) tables.push_back(*table);
+  }
+  REQUIRE(tables.size() == 1);  // Nothing is known of the broken one.
+  CHECK(tables.front().model == kArith);
+  CHECK(tables.front().devices == 1);
+  CHECK(tables.front().kv_per_token == Bytes(6 * 2 * 2 * 32 * 2));
+  Bytes sum{0};
+  std::set<std::uint64_t> digests;
+  for (const SegmentSize& segment : tables.front().segments) {
+    sum += segment.bytes;
+    digests.insert(segment.digest);
+  }
+  CHECK(digests.size() == tables.front().segments.size());
+  CHECK(digests.size() > 6 * 7);  // Seven matrices a layer, norms and embeddings.
+  CHECK(sum == weights);
 }
 
 TEST_CASE("options that this machine cannot meet are refused by name") {

@@ -305,3 +305,33 @@ TEST_CASE("whatever comes in whatever order, each run that was news ends exactly
   CHECK(news.size() > 1000);
   CHECK_FALSE(desk.worker.busy());
 }
+
+TEST_CASE("a run that comes before its gateway is found waits for it, and ends once whatever becomes of it") {
+  const ActorName late("gateway/2");
+  Desk desk;
+  Run run = run_of(1);
+  run.tokens_to = late;
+  desk.hear(run);
+  CHECK(desk.runner.live.empty());
+  desk.hear(run);  // An echo.
+  desk.hear(ActorFound{late, Incarnation{1}});
+  CHECK(desk.runner.live == std::vector<RequestId>{RequestId{1}});
+  desk.step({{tokens(1, 0, FinishReason::stop)}, {}, Micros(10)}, at(10));
+  CHECK(desk.said<TokensProduced>(late).size() == 1);
+  CHECK(desk.said<RunEnded>(kQueue).size() == 1);
+
+  const ActorName never("gateway/3");
+  for (const Message& end : std::vector<Message>{Cancel{RequestId{2}}, ActorLost{kQueue, Incarnation{1}, "crashed"}}) {
+    Desk other;
+    Run waiting = run_of(2);
+    waiting.tokens_to = never;
+    other.hear(waiting);
+    CHECK(other.said<RunEnded>(kQueue).empty());
+    other.out.clear();
+    CHECK(deliver(other.worker, end, at(0), other.out));
+    REQUIRE(other.said<RunEnded>(kScheduler).size() == 1);
+    CHECK(other.said<RunEnded>(kScheduler).front().finish == FinishReason::cancelled);
+    other.hear(ActorFound{never, Incarnation{1}});
+    CHECK(other.runner.live.empty());
+  }
+}

@@ -92,6 +92,13 @@ class ScriptedRunner final : public Runner {
   Footprint footprint(const ModelId& model) const override { return {Bytes{size(model)}, {}, {}, {}}; }
   WorkerMemory memory() const override { return state_.memory; }
   LoadedInstance instance(const ModelId&) const override { return {250.0, "abcd", {}}; }
+  ModelTable table(const ModelId& model) const override {
+    ModelTable table;
+    table.model = model;
+    table.kv_per_token = Bytes(4);
+    table.segments = {{7, Bytes(size(model))}};
+    return table;
+  }
   Tokens kv_capacity(const ModelId&) const override { return state_.kv_capacity; }
   Result<void> add(const Run& run) override {
     if (!state_.next_add) return state_.next_add;
