@@ -138,7 +138,7 @@ class RunningProcess final : public MeshProcess {
       host_->spawn({ActorName("lifecycle"), std::move(make)});
     } else if (role == "queue") {
       for (const auto& model : config.gateway.models) spawn_queue(config.queue, model.id);
-    } else if (auto planner = planner_role(config, role, store_)) {
+    } else if (auto planner = planner_role(config, role, ground_.store)) {
       host_->spawn(std::move(*planner));
     } else {
       return spawn_worker(config, role);
