@@ -192,9 +192,9 @@ struct Envelope {
     runMoved @36 :RunMoved;                # Worker -> queue, scheduler: it is mine.
     reserveKv @37 :ReserveKv;              # Worker -> worker: set pages aside, a prompt will be computed for you.
     kvReserved @38 :KvReserved;            # Worker -> worker: they are, or why not.
-    telemetry @39 :Telemetry;              # Worker -> oracle: what it does.
+    telemetry @39 :Telemetry;              # Worker -> oracle, placement, autoscaler: what it does.
     served @40 :Served;                    # Gateway -> oracle: what clients got.
-    modelTable @41 :ModelTable;            # Worker -> placement: what a model is made of.
+    modelTable @41 :ModelTable;            # Worker -> placement, oracle: what a model is made of.
     forecast @42 :Forecast;                # Oracle -> placement, autoscaler, gateways: what is needed.
     plan @43 :Plan;                        # Placement, autoscaler -> lifecycle, each other: what shall be where.
     askQuote @44 :AskQuote;                # Gateway -> scheduler: when would it be there?
@@ -1261,7 +1261,8 @@ struct ModelLoad {
 }
 
 struct Telemetry {
-  # Worker -> oracle, twice a second. Counts run since the worker's start, so a lost letter loses none.
+  # Worker -> oracle, placement and autoscaler, twice a second. Counts run since the worker's start, so a lost letter
+  # loses none.
 
   worker @0 :Text;
   # Who speaks.
@@ -1364,7 +1365,7 @@ struct SegmentSize {
 }
 
 struct ModelTable {
-  # Worker -> placement, when it has read a model, and again when the placement appears anew.
+  # Worker -> placement and oracle, when it has read a model, and again when they appear anew.
 
   model @0 :Text;
   # Which.

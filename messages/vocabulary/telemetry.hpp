@@ -37,7 +37,7 @@ BOOST_DESCRIBE_STRUCT(ModelLoad, (),
                       (model, waiting, running, kv_used, kv_reserved, prefill_tokens, output_tokens, decode_steps,
                        context_tokens, prefill_time, decode_time))
 
-/// Worker -> oracle, twice a second.
+/// Worker -> oracle, placement and autoscaler, twice a second.
 struct Telemetry {
   ActorName worker;
   Incarnation incarnation{};
@@ -89,7 +89,7 @@ struct SegmentSize {
 };
 BOOST_DESCRIBE_STRUCT(SegmentSize, (), (digest, bytes))
 
-/// Worker -> placement, when it has read a model, and again when the placement appears anew.
+/// Worker -> placement and oracle, when it has read a model, and again when they appear anew.
 struct ModelTable {
   ModelId model;
   std::int64_t devices = 1;  ///< As in Telemetry: the workers that can hold it.
