@@ -110,6 +110,9 @@ AutoscalerOptions read_autoscaler(ConfigTable table) {
   read_time(table, "idle_to_zero", autoscaler.idle_to_zero);
   read_share(table, "attainment", autoscaler.sizes.attainment);
   read_count(table, "instances_max", autoscaler.sizes.instances_max);
+  read_count(table, "waiting_per_worker", autoscaler.sizes.waiting_per_worker);
+  read_positive(table, "spare_from", autoscaler.sizes.spare_from);
+  read_positive(table, "spare_rate", autoscaler.sizes.spare_rate);
   read_positive(table, "reactive_tokens_per_second", autoscaler.sizes.reactive_tokens_per_second);
   read_share(table, "reactive_low", autoscaler.sizes.reactive_low);
   read_share(table, "reactive_high", autoscaler.sizes.reactive_high);

@@ -11,7 +11,7 @@ using namespace sangam;
 namespace {
 
 std::unique_ptr<Tokenizer> tokenizer_of(const std::string& name) {
-  return std::move(Tokenizer::load(reference::folder(name)).value());
+  return Tokenizer::load(reference::folder(name)).value();
 }
 
 std::vector<TokenId> tokens_of(const Tokenizer& tokenizer, const std::vector<std::string>& spellings) {

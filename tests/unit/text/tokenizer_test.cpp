@@ -13,7 +13,7 @@ using reference::Json;
 namespace {
 
 std::unique_ptr<Tokenizer> tokenizer_of(const std::string& name) {
-  return std::move(Tokenizer::load(reference::folder(name)).value());
+  return Tokenizer::load(reference::folder(name)).value();
 }
 
 std::string from_hex(const std::string& hex) {
