@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   std::vector<janus::Arm> arms;
   for (const Way& way : ways()) {
     for (const sim::Trace& trace : traces) {
-      arms.push_back({way.name, [&way = way, p = way.policy, r = way.requeues](sim::Scenario& s) {
+      arms.push_back({way.name, [p = way.policy, r = way.requeues](sim::Scenario& s) {
                         s.scheduler.policy = p;
                         s.clients.requeue_when_late = r;
                       }, &trace, kWarm});
