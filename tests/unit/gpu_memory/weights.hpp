@@ -1,6 +1,7 @@
 // Tensors of known bytes, and whether a table holds them.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
@@ -29,7 +30,7 @@ struct Weight {
             with_source ? std::span<const std::byte>(bytes) : std::span<const std::byte>()};
   }
   [[nodiscard]] bool is(std::span<const std::byte> other) const {
-    return other.size() == bytes.size() && std::memcmp(other.data(), bytes.data(), bytes.size()) == 0;
+    return std::ranges::equal(other, bytes);
   }
 
   std::string name;
