@@ -48,11 +48,8 @@ void AutoscalerCore::on(const QueueStatus& status, Instant now, Outbox&) {
 }
 
 void AutoscalerCore::on(const InstanceState& state, Instant, Outbox&) {
-  const bool is_on = state.residency == Residency::active && state.target == Residency::active;
-  WorkerView& worker = workers_[state.worker];
-  worker.models[state.model] = is_on || state.target == Residency::active ? Residency::active
-                               : state.residency == Residency::active     ? Residency::warm
-                                                                          : state.residency;
+  // What is about to leave counts as gone.
+  workers_[state.worker].models[state.model] = state.target;
 }
 
 void AutoscalerCore::on(const Telemetry& telemetry, Instant, Outbox&) {

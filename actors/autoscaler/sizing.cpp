@@ -29,8 +29,8 @@ Need elasticity(const ModelView& view, const SizingOptions& options) {
       std::min(smallest(view.forecast.prefill_attainment, options.attainment), options.instances_max),
       std::min(smallest(view.forecast.decode_attainment, options.attainment), options.instances_max)};
   const auto& mixed = view.forecast.mixed_attainment;
-  const std::int64_t enough = smallest(mixed, options.attainment);
-  const bool is_enough = mixed.empty() || mixed[std::size_t(enough - 1)] >= options.attainment;
+  const std::int64_t enough = std::min(smallest(mixed, options.attainment), options.instances_max);
+  const bool is_enough = mixed.empty() || (enough > 0 && mixed[std::size_t(enough - 1)] >= options.attainment);
   // Whoever is divided does not become mixed and back for one worker.
   const std::int64_t worth = view.now.prefill > 0 ? divided.total() * 3 / 4 : divided.total();
   Need need = is_enough && enough <= worth ? Need{0, 0, enough} : divided;
@@ -38,9 +38,9 @@ Need elasticity(const ModelView& view, const SizingOptions& options) {
                       view.forecast.requests_per_second >= options.spare_rate;
   std::int64_t& prompts = need.mixed > 0 ? need.mixed : need.prefill;
   if (bursts) ++prompts;
-  if (view.waiting < options.waiting_per_worker) return need;
-  const std::int64_t now = view.now.mixed + view.now.prefill;
-  prompts = std::min(std::max(prompts, now + view.waiting / options.waiting_per_worker), options.instances_max);
+  const std::int64_t for_queue = view.waiting / options.waiting_per_worker;
+  if (for_queue > 0) prompts = std::max(prompts, view.now.mixed + view.now.prefill + for_queue);
+  prompts = std::min(prompts, options.instances_max);
   return need;
 }
 

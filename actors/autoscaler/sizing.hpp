@@ -21,7 +21,7 @@ struct Need {
 
 struct SizingOptions {
   double attainment = 0.99;  ///< The on-time share that the lower bound must reach.
-  std::int64_t instances_max = 64;
+  std::int64_t instances_max = 64;  ///< Of each kind.
   /// A model whose peak is so many times its mean, and that has so many requests a second, gets one worker more to
   /// prefill: its next burst comes faster than any worker could be woken. With fewer requests a peak is chance.
   double spare_from = 4.0;

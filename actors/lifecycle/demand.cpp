@@ -23,7 +23,7 @@ void LifecycleCore::reconsider(Instant now, Outbox& out) {
 }
 
 void LifecycleCore::serve(const ModelId& model, const Demand& demand, Instant now, Outbox& out) {
-  if (is_raised(model) || is_ordered(model, Purpose::demand)) return;  // On its way, by whatever wish.
+  if (is_rising(model) || is_ordered(model, Purpose::demand)) return;  // By whatever wish.
   if (sites_of(model).empty()) return;  // No worker has it; the gateway knows.
   Site* site = best_site(model, now);
   if (site == nullptr) return give_up(model, now, out);
@@ -42,9 +42,11 @@ void LifecycleCore::serve(const ModelId& model, const Demand& demand, Instant no
   }
 }
 
-bool LifecycleCore::is_raised(const ModelId& model) const {
-  const auto first = raised_.lower_bound({model, ActorName()});
-  return first != raised_.end() && first->first == model;
+bool LifecycleCore::is_rising(const ModelId& model) const {
+  for (auto key = raised_.lower_bound({model, ActorName()}); key != raised_.end() && key->first == model; ++key) {
+    if (sites_.at(*key).state.target == Residency::active) return true;
+  }
+  return false;
 }
 
 /// Where it is soonest there and disturbs least: with room before without, warm before cold, then where least is

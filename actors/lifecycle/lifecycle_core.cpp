@@ -34,7 +34,7 @@ void LifecycleCore::on(const InstanceState& state, Instant now, Outbox& out) {
     site.retry_at = {};
   }
   Host& host = hosts_[state.worker];
-  host.live += state.live - (restarted ? 0 : former.live);
+  host.live += state.live - former.live;
   if (std::max(state.residency, state.target) == Residency::active) {
     raised_.insert(entry->first);
     host.raised.insert(state.model);
@@ -42,9 +42,7 @@ void LifecycleCore::on(const InstanceState& state, Instant now, Outbox& out) {
     raised_.erase(entry->first);
     host.raised.erase(state.model);
   }
-  if (restarted || former.residency != state.residency || state.live == 0) {
-    changed_at(state.worker);
-  }
+  if (restarted || former.residency != state.residency || state.live == 0) changed_at(state.worker);
   const bool moved = restarted || former.residency != state.residency || former.target != state.target;
   replan_ = replan_ || moved || (state.live == 0 && !is_planned(entry->first));
   reconsider(now, out);

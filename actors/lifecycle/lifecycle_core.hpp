@@ -50,7 +50,7 @@ class LifecycleCore {
   /// What is known of a worker beside its sites.
   struct Host {
     std::optional<WorkerMemory> memory;
-    std::set<ModelId> raised;  ///< Active, or on their way to that.
+    std::set<ModelId> raised;  ///< As `raised_`, here.
     std::int64_t live = 0;     ///< Runs of all its models.
   };
 
@@ -85,7 +85,8 @@ class LifecycleCore {
   /// With room before without, then where least is missing.
   [[nodiscard]] std::pair<bool, Bytes> room_rank(const Site& site) const;
   [[nodiscard]] Instant next_occasion(Instant now) const;
-  [[nodiscard]] bool is_raised(const ModelId& model) const;
+  /// Active to stay, or on its way to that, somewhere.
+  [[nodiscard]] bool is_rising(const ModelId& model) const;
   template <class Map>
   [[nodiscard]] static auto range_of(Map& sites, const ModelId& model) {
     const auto first = sites.lower_bound(SiteKey{model, ActorName()});
@@ -131,7 +132,7 @@ class LifecycleCore {
   std::map<ActorName, Plan> plans_;  ///< The last of each planner.
   std::map<ModelId, std::set<ActorName>> planned_;  ///< All of them together, with models that shall be nowhere.
   std::map<ActorName, std::set<ModelId>> planned_on_;  ///< The same by worker, with workers that shall be empty.
-  std::set<SiteKey> raised_;  ///< Active, or on their way to that.
+  std::set<SiteKey> raised_;  ///< Active, also to leave, or on their way to that.
   std::set<SiteKey> full_;  ///< Where the last wake found no room; until the worker's memory or models change.
   bool replan_ = false;  ///< Something has changed that plans wait for.
   Instant retry_plans_at_{};  ///< Time alone may help then.

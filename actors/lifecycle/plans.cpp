@@ -44,9 +44,11 @@ bool LifecycleCore::is_planned(const SiteKey& key) const {
 }
 
 void LifecycleCore::raise_planned(const Plan& plan, Instant now, Outbox& out) {
-  std::int64_t reached = INT64_MAX;  // The first step that is not complete.
+  std::int64_t reached = INT64_MAX;  // The first step that is not complete. Who is not here or broken holds up nobody.
   for (const PlannedInstance& planned : plan.instances) {
-    if (!is_up({planned.model, planned.worker})) reached = std::min(reached, planned.step);
+    const auto site = sites_.find({planned.model, planned.worker});
+    if (site == sites_.end() || site->second.failures > 0 || is_up(site->first)) continue;
+    reached = std::min(reached, planned.step);
   }
   for (const PlannedInstance& planned : plan.instances) {
     if (planned.step > reached) continue;

@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
       {"sangam", "Janus, both pools: 97.8 %"}, {"elastic_only", "Janus, elastic only: 59.0 %"}, {"steady_only", "Janus, steady only: 37.1 %"}};
   std::vector<janus::Arm> arms;
   for (const auto& [name, reference] : pools) {
-    const auto set = [name = name](sim::Scenario& s) { (void)sim::set_control(s, name).has_value(); };
+    const auto set = [name = name](sim::Scenario& s) { sim::set_control(s, name).value(); };
     arms.push_back({name, set, &trace, {}});
     arms.push_back({name, set, &jump, {}});
   }

@@ -15,7 +15,7 @@ sim::Scenario fleet() {
   sim::Scenario scenario = sim::w0_scenario();
   scenario.autoscaler.sizes.attainment = 0.999;
   scenario.clients.requeue_when_late = true;
-  (void)sim::set_control(scenario, "sangam").has_value();
+  sim::set_control(scenario, "sangam").value();
   return scenario;
 }
 

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   const sim::Trace trace = sim::w0(seed);
   std::vector<janus::Arm> arms;
   for (const char* name : {"sangam", "prism_with_allocator", "prism", "blitzscale", "serverless"}) {
-    arms.push_back({name, [name](sim::Scenario& s) { (void)sim::set_control(s, name).has_value(); }, &trace, {}});
+    arms.push_back({name, [name](sim::Scenario& s) { sim::set_control(s, name).value(); }, &trace, {}});
   }
   const std::vector<janus::ArmResult> results = janus::run_arms(arms);
   report.row({"seed", double(seed), "", "", "", true});

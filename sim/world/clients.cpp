@@ -95,7 +95,6 @@ void Clients::end(RequestId request, ErrorCode code) {
   entry.ended = true;
   entry.code = code;
   if (code != ErrorCode::none) entry.late = entry.output.count();
-  ++ended_;
   if (options_.served_hearers.empty()) return;
   ServedRequest served;
   served.model = options_.models.at(entry.app);

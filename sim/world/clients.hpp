@@ -35,8 +35,6 @@ class Clients final : public Inhabitant {
   void on(const Interrupted& interrupted, Instant now, Outbox& out);
   void on(const TokensProduced& tokens, Instant now, Outbox& out);
 
-  [[nodiscard]] std::size_t open() const { return next_ - ended_; }
-
  private:
   void submit(RequestId request, Attempt attempt, Instant now, Outbox& out);
   void end(RequestId request, ErrorCode code);
@@ -45,7 +43,6 @@ class Clients final : public Inhabitant {
   const Trace& trace_;
   Journal& journal_;
   std::size_t next_ = 0;
-  std::size_t ended_ = 0;
   std::vector<Attempt> attempts_;
   std::vector<ServedRequest> served_;
 };

@@ -20,7 +20,6 @@ struct DeviceSpec {
   double peer_bytes_per_second = 101e9;   ///< Weights from another device's memory,
   double host_bytes_per_second = 59e9;    ///< from host memory,
   double storage_bytes_per_second = 2e9;  ///< from storage.
-  double kv_bytes_per_second = 163.6e9;   ///< KV to another device.
   Micros activation_fixed{330'000};
 
   [[nodiscard]] Bytes usable() const { return Bytes(std::int64_t(double(memory.count()) * memory_share)); }

@@ -21,22 +21,9 @@ Micros time_for(Bytes bytes, double bytes_per_second) {
 
 void SimWorker::on(const ActorFound& found, Instant now, Outbox& out) {
   if (found.actor == kScheduler) say_all_ready(out);
-  const bool hears_states = found.actor == kLifecycle || std::count(options_.state_hearers.begin(),
-                                                                     options_.state_hearers.end(), found.actor) > 0;
-  if (hears_states) {
-    for (const auto& [id, holding] : holdings_) {
-      Outbox all;
-      say_state(holding, true, all);
-      for (auto& letter : all.letters) {
-        if (letter.to == found.actor) out.send(letter.to, std::move(letter.message));
-      }
-    }
-    WorkerMemory memory;
-    Outbox all;
-    say_memory(all);
-    for (auto& letter : all.letters) {
-      if (letter.to == found.actor) out.send(letter.to, std::move(letter.message));
-    }
+  if (hears_states(found.actor)) {
+    for (const auto& [id, holding] : holdings_) out.send(found.actor, state_of(holding));
+    out.send(found.actor, memory());
   }
   if (std::count(options_.table_hearers.begin(), options_.table_hearers.end(), found.actor) > 0) {
     say_tables(found.actor, out);
@@ -63,7 +50,7 @@ void SimWorker::on(const Order& order, Instant now, Outbox& out) {
   if (order.target == Residency::active) {
     raise(holding, order, now, out);
   } else {
-    lower(holding, order, now, out);
+    lower(holding, order, out);
   }
 }
 
@@ -120,15 +107,11 @@ bool SimWorker::make_room(const Holding& holding, const Order& order, Outbox& ou
     evicted.push_back(model);
   }
   if (room < need) return false;
-  for (const ModelId& model : evicted) {
-    Holding& other = holdings_.at(model);
-    other.target = Residency::warm;
-    drained(other, out);
-  }
+  for (const ModelId& model : evicted) leave(holdings_.at(model), out);
   return true;
 }
 
-void SimWorker::lower(Holding& holding, const Order& order, Instant, Outbox& out) {
+void SimWorker::lower(Holding& holding, const Order& order, Outbox& out) {
   if (holding.residency != Residency::active && holding.target == Residency::active) {
     answer(holding, ErrorCode::cancelled, "another order came", out);
     std::erase_if(moves_, [&](const Move& move) { return move.holding == &holding; });
@@ -141,6 +124,11 @@ void SimWorker::lower(Holding& holding, const Order& order, Instant, Outbox& out
   const bool was_leaving = holding.target != Residency::active;
   holding.orders.push_back(order);
   if (was_leaving) return;
+  leave(holding, out);
+}
+
+/// No more runs from now on; gone with the last one.
+void SimWorker::leave(Holding& holding, Outbox& out) {
   holding.target = Residency::warm;
   out.send(kScheduler, InstanceGone{options_.name, holding.spec->id, options_.incarnation, "it is put to sleep"});
   say_state(holding, true, out);
@@ -156,7 +144,6 @@ void SimWorker::drained(Holding& holding, Outbox& out) {
     answer(holding, ErrorCode::none, "", out);
     say_state(holding, true, out);
     say_memory(out);
-    out.send(kScheduler, InstanceGone{options_.name, holding.spec->id, options_.incarnation, "it is put to sleep"});
     return say_all_ready(out);
   }
   say_state(holding, false, out);
@@ -168,8 +155,7 @@ void SimWorker::move_done(Instant now, Outbox& out) {
     moves_.erase(moves_.begin());
     move.holding->residency = Residency::active;
     telemetry_.moved += move.phase.moved;
-    for (const Order& order : move.holding->orders) answer(order, *move.holding, ErrorCode::none, "", out);
-    move.holding->orders.clear();
+    answer(*move.holding, ErrorCode::none, "", out);
     say_state(*move.holding, true, out);
     say_memory(out);
     say_all_ready(out);
@@ -194,7 +180,12 @@ void SimWorker::answer(const Order& order, const Holding& holding, ErrorCode cod
   out.send(kLifecycle, std::move(ended));
 }
 
-void SimWorker::say_state(const Holding& holding, bool to_all, Outbox& out) const {
+bool SimWorker::hears_states(const ActorName& actor) const {
+  const auto& hearers = options_.state_hearers;
+  return actor == kLifecycle || std::find(hearers.begin(), hearers.end(), actor) != hearers.end();
+}
+
+InstanceState SimWorker::state_of(const Holding& holding) const {
   InstanceState state;
   state.worker = options_.name;
   state.model = holding.spec->id;
@@ -204,12 +195,14 @@ void SimWorker::say_state(const Holding& holding, bool to_all, Outbox& out) cons
   state.live = holding.live;
   state.weights = holding.spec->weights;
   const bool is_on = holding.residency == Residency::active || holding.target == Residency::active;
-  state.missing = is_on ? Bytes(0) : holding.spec->weights;
-  state.own = is_on ? holding.spec->weights : Bytes(0);
-  if (to_all) {
-    for (const ActorName& hearer : options_.state_hearers) out.send(hearer, state);
-  }
-  out.send(kLifecycle, std::move(state));
+  (is_on ? state.own : state.missing) = holding.spec->weights;
+  return state;
+}
+
+void SimWorker::say_state(const Holding& holding, bool to_all, Outbox& out) const {
+  out.send(kLifecycle, state_of(holding));
+  if (!to_all) return;
+  for (const ActorName& hearer : options_.state_hearers) out.send(hearer, state_of(holding));
 }
 
 void SimWorker::say_ready(const Holding& holding, Outbox& out) const {
@@ -231,15 +224,19 @@ void SimWorker::say_all_ready(Outbox& out) const {
   }
 }
 
-void SimWorker::say_memory(Outbox& out) const {
+WorkerMemory SimWorker::memory() const {
   WorkerMemory memory;
   memory.worker = options_.name;
   memory.pool = options_.device.usable();
   memory.weights = weights_;
   memory.kv = kv_;
   memory.free = std::max(free_bytes(), Bytes(0));
-  for (const ActorName& hearer : options_.state_hearers) out.send(hearer, memory);
-  out.send(kLifecycle, std::move(memory));
+  return memory;
+}
+
+void SimWorker::say_memory(Outbox& out) const {
+  out.send(kLifecycle, memory());
+  for (const ActorName& hearer : options_.state_hearers) out.send(hearer, memory());
 }
 
 void SimWorker::say_telemetry(Instant now, Outbox& out) {
@@ -252,7 +249,7 @@ void SimWorker::say_telemetry(Instant now, Outbox& out) {
   told.compute = telemetry_.compute / span;
   told.bandwidth = telemetry_.bandwidth / span;
   telemetry_.compute = telemetry_.bandwidth = 0.0;
-  told.prefill_ahead = Micros(prefill_left_ < 1e15 ? std::int64_t(std::max(prefill_left_, 0.0)) : 0);
+  told.prefill_ahead = Micros(std::int64_t(in_prefill() == nullptr ? 0.0 : std::max(prefill_left_, 0.0)));
   told.pages = Pages(options_.device.usable() / kPage);
   told.pages_used = Pages((weights_ + kv_) / kPage);
   told.transfers = std::int64_t(moves_.size());

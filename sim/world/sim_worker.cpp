@@ -53,7 +53,7 @@ void SimWorker::wake(Timer timer, Instant now, Outbox& out) {
   if (timer == kTell) return say_telemetry(now, out);
   if (timer == kMove) return move_done(now, out);
   settle(micros_of(now));
-  if (!prefills_.empty() && prefill_left_ <= kTick) prefill_done(now, out);
+  if (in_prefill() != nullptr && prefill_left_ <= kTick) prefill_done(now, out);
   finish_due(now, out);
   set_alarm(now, out);
 }
@@ -65,7 +65,7 @@ void SimWorker::settle(double now) {
   if (passed <= 0.0) return;
   double steps_time = 0.0;
   for (const Holding* holding : decoding_) steps_time += step_of(*holding);
-  const bool prefilling = !prefills_.empty();
+  const bool prefilling = in_prefill() != nullptr;
   const double decode_share = steps_time <= 0.0 ? 0.0 : prefilling ? 1.0 - prefill_speed_ : 1.0;
   if (prefilling) prefill_left_ -= prefill_speed_ * passed;
   if (prefilling || steps_time > 0.0) telemetry_.busy += Micros(std::int64_t(passed));
@@ -80,13 +80,21 @@ void SimWorker::settle(double now) {
   }
 }
 
+/// The run whose prompt is in work: one that finds no KV is first and does nothing.
+const SimWorker::LiveRun* SimWorker::in_prefill() const {
+  if (prefills_.empty()) return nullptr;
+  const LiveRun& first = runs_.at(prefills_.front());
+  return first.stage == Stage::prefilling ? &first : nullptr;
+}
+
 double SimWorker::step_of(const Holding& holding) {
   return holding.spec->step(double(holding.decoding), holding.context);
 }
 
 /// After any change of who prefills and decodes: from now on at these speeds.
 void SimWorker::rebend(double now) {
-  const Holding* prefilling = prefills_.empty() ? nullptr : runs_.at(prefills_.front()).holding;
+  const LiveRun* first = in_prefill();
+  const Holding* prefilling = first == nullptr ? nullptr : first->holding;
   double steps = 0.0;
   for (const Holding* holding : decoding_) {
     steps += step_of(*holding);
@@ -96,9 +104,8 @@ void SimWorker::rebend(double now) {
   prefill_speed_ = 1.0;
   double step = steps > 0.0 ? steps : DecodeLine::kNever;
   if (prefilling != nullptr && !decoding_.empty()) {
-    const Tokens tokens = runs_.at(prefills_.front()).prefill;
-    const double chunks = std::ceil(double(tokens.count()) / double(options_.prefill_chunk.count()));
-    const double chunk = prefilling->spec->prefill(tokens) / std::max(chunks, 1.0);
+    const double chunks = std::ceil(double(first->prefill.count()) / double(options_.prefill_chunk.count()));
+    const double chunk = prefilling->spec->prefill(first->prefill) / std::max(chunks, 1.0);
     prefill_speed_ = chunk / (chunk + steps);
     step = chunk + steps;
   }
@@ -169,8 +176,6 @@ void SimWorker::start_prefill(double now) {
     live.stage = Stage::prefilling;
     live.prefill_began = now;
     prefill_left_ = live.holding->spec->prefill(live.prefill);
-  } else if (live.stage == Stage::waiting) {
-    prefill_left_ = DecodeLine::kNever;
   }
   rebend(now);
 }
@@ -256,7 +261,7 @@ void SimWorker::on(const HandOverEnded& ended, Instant now, Outbox& out) {
     --holding.live;
     runs_.erase(found);
     drained(holding, out);
-    if (!prefills_.empty() && runs_.at(prefills_.front()).stage == Stage::waiting) start_prefill(micros_of(now));
+    if (in_prefill() == nullptr) start_prefill(micros_of(now));
   } else {
     offer(live, now, out);
     rebend(micros_of(now));
@@ -290,8 +295,7 @@ void SimWorker::finish_due(Instant now, Outbox& out) {
     any = true;
   }
   if (!any) return;
-  if (!prefills_.empty() && runs_.at(prefills_.front()).stage == Stage::waiting) return start_prefill(at);
-  rebend(at);
+  in_prefill() == nullptr ? start_prefill(at) : rebend(at);
   if (line_.bends() < 1024) return;
   double oldest = line_.tokens_at(at);
   for (const auto& [id, live] : runs_) {
@@ -344,7 +348,7 @@ void SimWorker::on(const Cancel& cancel, Instant now, Outbox& out) {
 
 void SimWorker::set_alarm(Instant now, Outbox& out) {
   double next = DecodeLine::kNever;
-  if (!prefills_.empty()) next = micros_of(now) + std::max(prefill_left_, 0.0) / prefill_speed_;
+  if (in_prefill() != nullptr) next = micros_of(now) + std::max(prefill_left_, 0.0) / prefill_speed_;
   if (!ends_.empty()) next = std::min(next, line_.time_at(ends_.top().first));
   if (next < 1e17) out.set_timer(kWork, std::max(instant_of(next), now + Micros(1)));
 }

@@ -102,13 +102,14 @@ class SimWorker final : public Inhabitant {
   void give_back_kv(LiveRun& live);
   void set_alarm(Instant now, Outbox& out);
   LiveRun& admit(Run run, Holding& holding);
+  [[nodiscard]] const LiveRun* in_prefill() const;
   [[nodiscard]] static double step_of(const Holding& holding);
   [[nodiscard]] Bytes kv_of(const LiveRun& live) const;
   [[nodiscard]] Bytes free_bytes() const;
 
   // Models (sim_residency.cpp).
   void raise(Holding& holding, const Order& order, Instant now, Outbox& out);
-  void lower(Holding& holding, const Order& order, Instant now, Outbox& out);
+  void lower(Holding& holding, const Order& order, Outbox& out);
   [[nodiscard]] bool make_room(const Holding& holding, const Order& order, Outbox& out, std::vector<ModelId>& evicted);
   void move_done(Instant now, Outbox& out);
   void drained(Holding& holding, Outbox& out);
@@ -118,6 +119,10 @@ class SimWorker final : public Inhabitant {
   void say_ready(const Holding& holding, Outbox& out) const;
   void say_all_ready(Outbox& out) const;
   void say_memory(Outbox& out) const;
+  [[nodiscard]] InstanceState state_of(const Holding& holding) const;
+  [[nodiscard]] WorkerMemory memory() const;
+  [[nodiscard]] bool hears_states(const ActorName& actor) const;
+  void leave(Holding& holding, Outbox& out);
   void say_telemetry(Instant now, Outbox& out);
   void say_tables(const ActorName& to, Outbox& out) const;
 

@@ -89,12 +89,8 @@ void World::happen(const Due& due) {
 
 void World::carry_out(ActorIndex actor, Outbox& out) {
   for (Outbox::Letter& letter : out.letters) {
-    const auto to = index_.find(letter.to);
-    if (to == index_.end()) {
-      ++undeliverable_;
-    } else {
-      post(actor, to->second, std::move(letter.message));
-    }
+    // Whom nobody has settled is as if away.
+    if (const auto to = index_.find(letter.to); to != index_.end()) post(actor, to->second, std::move(letter.message));
   }
   for (const Outbox::Alarm& alarm : out.alarms) set_timer(actor, alarm.timer, alarm.at);
   for (const LogLine& line : out.logs) note(actors_[actor], line);

@@ -29,19 +29,16 @@ class Resident final : public Inhabitant {
   explicit Resident(Arguments&&... arguments) : core_(std::forward<Arguments>(arguments)...) {}
 
   void hear(const Message& message, Instant now, Outbox& out) override {
-    if (!deliver(core_, message, now, out)) ++unheard_;
+    (void)deliver(core_, message, now, out);
   }
   void wake(Timer timer, Instant now, Outbox& out) override {
     if constexpr (requires { core_.wake(timer, now, out); }) core_.wake(timer, now, out);
   }
 
   [[nodiscard]] Core& core() { return core_; }
-  /// Letters that the core has no handler for.
-  [[nodiscard]] std::uint64_t unheard() const { return unheard_; }
 
  private:
   Core core_;
-  std::uint64_t unheard_ = 0;
 };
 
 /// Single-threaded and deterministic: what falls due at the same instant happens in the order in which it was
@@ -68,8 +65,6 @@ class World {
 
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t letters() const { return letters_; }
-  /// To actors that nobody has settled.
-  [[nodiscard]] std::uint64_t undeliverable() const { return undeliverable_; }
   /// Log lines of warnings and errors, up to the first thousand.
   [[nodiscard]] const std::vector<std::string>& complaints() const { return complaints_; }
 
@@ -117,7 +112,6 @@ class World {
   Outbox outbox_;
   std::uint64_t causes_ = 0;
   std::uint64_t letters_ = 0;
-  std::uint64_t undeliverable_ = 0;
   std::vector<std::string> complaints_;
 };
 

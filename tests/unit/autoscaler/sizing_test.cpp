@@ -63,6 +63,11 @@ TEST_CASE("a queue that grows adds workers to those that there are, one for each
   f.mixed_attainment = {1.0};
   CHECK(elasticity({f, 8, {0, 0, 2}, 8}, {}) == Need{0, 0, 3});
   CHECK(elasticity({f, 8'000, {0, 0, 2}, 8'000}, {}) == Need{0, 0, 64});
+  SizingOptions none;
+  none.instances_max = 0;  // Whoever forbids workers gets none, whatever bursts or waits.
+  f.volatility = 10.0;
+  f.requests_per_second = 10.0;
+  CHECK(elasticity({f, 8'000, {}, 8'000}, none) == Need{});
 }
 
 TEST_CASE("where no number reaches the target, more than what comes next to the best is not asked for") {

@@ -12,6 +12,30 @@
 namespace sangam {
 namespace {
 
+TEST_CASE("a wanted model that is about to leave is ordered to stay, where least is missing") {
+  Stage stage;
+  InstanceState leaving = state(kA, kOne, Residency::active, 2);
+  leaving.target = Residency::warm;
+  stage.tell(0, leaving);
+  stage.tell(0, state(kA, kTwo, Residency::cold));
+  stage.tell(10, Wanted{kA, 1});
+  CHECK(stage.order().first == kOne);
+  CHECK(stage.order().second.target == Residency::active);
+}
+
+TEST_CASE("runs that a worker's former life had do not weigh on its present one") {
+  Stage stage;
+  stage.tell(0, state(kB, kOne, Residency::active, 5));
+  InstanceState reborn = state(kB, kOne, Residency::active, 0);
+  reborn.incarnation = Incarnation{8};
+  stage.tell(10, reborn);
+  stage.tell(10, state(kA, kOne, Residency::cold));
+  stage.tell(10, state(kB, kTwo, Residency::active, 1));
+  stage.tell(10, state(kA, kTwo, Residency::cold));
+  stage.tell(20, Wanted{kA, 1});
+  CHECK(stage.order().first == kOne);  // The idler one.
+}
+
 TEST_CASE("a wanted model is woken once, by an order that names epoch and incarnation") {
   Stage stage;
   stage.tell(0, state(kA, kOne, Residency::cold));

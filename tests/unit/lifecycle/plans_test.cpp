@@ -140,5 +140,16 @@ TEST_CASE("one that was just woken for waiting requests stays for the dwell, wha
   CHECK(stage.order().second.target == Residency::warm);
 }
 
+TEST_CASE("neither a worker that is gone nor a broken checkpoint holds up the next step") {
+  Stage stage = two_workers();
+  stage.tell(10, plan(1, {planned(kA, ActorName("worker/gone"), 0), planned(kA, kOne, 0), planned(kB, kTwo, 1)}));
+  const auto first = stage.order();
+  CHECK(first.first == kOne);
+  stage.end(20, first, ErrorCode::corrupt);
+  const auto second = stage.order();
+  CHECK(second.first == kTwo);
+  CHECK(second.second.model == kB);
+}
+
 }  // namespace
 }  // namespace sangam
