@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
-#include <fstream>
 #include <iostream>
 #include <unordered_map>
 
@@ -14,6 +13,7 @@
 #include "cli/load_client.hpp"
 #include "cli/replay_answer.hpp"
 #include "cli/replay_plan.hpp"
+#include "cli/report_files.hpp"
 #include "cli/signals.hpp"
 #include "sim/report/figures.hpp"
 #include "sim/report/report_json.hpp"
@@ -28,19 +28,10 @@ namespace json = boost::json;
 
 constexpr Micros kBehindNoted = Millis(20);
 
-Result<sim::Trace> read_scaled(const ReplayOptions& options) {
+Result<sim::Trace> read(const ReplayOptions& options) {
   auto trace = sim::read_trace(options.trace);
   if (!trace) return trace;
-  if (options.from_s > 0.0 || options.for_s > 0.0) {
-    const Micros from(std::int64_t(options.from_s * 1e6));
-    const Micros until = options.for_s > 0.0 ? from + Micros(std::int64_t(options.for_s * 1e6)) : Micros::max();
-    *trace = sim::between(std::move(*trace), from, until);
-  }
-  trace = sim::scaled(std::move(*trace), {options.rate, options.time, options.seed, options.length});
-  if (!trace) return trace;
-  if (options.limit > 0) *trace = sim::limited(std::move(*trace), options.limit);
-  if (trace->requests.empty()) return make_error(ErrorCode::invalid_input, options.trace + ": no request is left of it; widen --from, --for or --rate");
-  return trace;
+  return part_of(std::move(*trace), options.part, {options.rate, options.time, options.seed, options.length}, options.trace);
 }
 
 /// What GET /v1/models lists.
@@ -157,20 +148,6 @@ class Replay final : public LoadSource {
   std::string problem_;
 };
 
-Result<void> write_file(const std::string& path, const std::string& content) {
-  if (path.empty()) return {};
-  std::ofstream file(path, std::ios::binary);
-  file << content << std::flush;
-  if (file) return {};
-  return make_error(ErrorCode::invalid_input, path + ": cannot be written; name another file");
-}
-
-/// Before the run, so that its report is not lost after it.
-Result<void> check_writable(const std::string& path) {
-  if (path.empty() || std::ofstream(path, std::ios::app)) return {};
-  return make_error(ErrorCode::invalid_input, path + ": cannot be written; name another file");
-}
-
 void warn(const std::string& what) {
   std::cerr << "sangam: " << what << std::endl;
 }
@@ -182,10 +159,8 @@ Result<void> replay(const ReplayOptions& options) {
   if (!base) return base.error();
   const auto choices = parse_model_choices(options.models);
   if (!choices) return choices.error();
-  for (const auto& path : {options.json, options.svg}) {
-    if (auto writable = check_writable(path); !writable) return writable;
-  }
-  auto trace = read_scaled(options);
+  if (auto writable = check_writable({options.json, options.svg}); !writable) return writable;
+  auto trace = read(options);
   if (!trace) return trace.error();
   const auto offered = offered_models(*base, options.key);
   // A mesh that is away is part of what a replay measures, but only if we know for which models to ask it.
@@ -206,8 +181,8 @@ Result<void> replay(const ReplayOptions& options) {
   if (progress->behind_most > kBehindNoted) {
     warn("requests were sent up to " + sim::span_text(progress->behind_most) + " after they were due: this machine is too slow or too busy; their waits include it");
   }
-  if (auto written = write_file(options.json, sim::json_of(report)); !written) return written;
-  if (auto written = write_file(options.svg, sim::svg_of(std::array{report})); !written) return written;
+  if (auto written = write_report(options.json, sim::json_of(report)); !written) return written;
+  if (auto written = write_report(options.svg, sim::svg_of(std::array{report})); !written) return written;
   if (!run.answered()) return make_error(ErrorCode::unavailable, "nothing was answered, so all is late; " + run.problem());
   if (!run.problem().empty()) warn("the first failure: " + run.problem());
   return {};

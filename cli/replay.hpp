@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/trace_part.hpp"
 #include "messages/vocabulary/result.hpp"
 #include "messages/vocabulary/time.hpp"
 
@@ -17,9 +18,7 @@ struct ReplayOptions {
   double rate = 1.0;                ///< As in sim::TraceScaling.
   double time = 1.0;                ///< Times as fast.
   double length = 1.0;
-  double from_s = 0.0;  ///< Seconds of the trace; what arrives earlier is left out.
-  double for_s = 0.0;   ///< So many seconds of the trace; 0: to its end.
-  std::size_t limit = 0;  ///< Requests at most; 0: all.
+  TracePart part;
   std::uint64_t seed = 1;
   double slo = 1.0;             ///< Both objectives are multiplied by it.
   std::int64_t tpot_ms = 50;    ///< Objective for the time between tokens.

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <iostream>
 #include <set>
 
 #include "actors/scheduler/policies.hpp"
+#include "cli/report_files.hpp"
 #include "sim/report/figures.hpp"
 #include "sim/report/report.hpp"
 #include "sim/report/report_json.hpp"
@@ -25,21 +25,12 @@ namespace sangam {
 namespace {
 
 Result<sim::Trace> read(const SimulateOptions& options) {
-  Result<sim::Trace> trace = options.trace.empty() ? sim::w0(options.seed) : sim::read_trace(options.trace);
+  auto trace = options.trace.empty() ? Result<sim::Trace>(sim::w0(options.seed)) : sim::read_trace(options.trace);
   if (!trace) return trace;
-  if (options.from_s > 0.0 || options.for_s > 0.0) {
-    const Micros from(std::int64_t(options.from_s * 1e6));
-    const Micros until = options.for_s > 0.0 ? from + Micros(std::int64_t(options.for_s * 1e6)) : Micros::max();
-    *trace = sim::between(std::move(*trace), from, until);
-  }
   sim::TraceScaling scaling;
   scaling.rate = options.rate;
   scaling.seed = options.seed;
-  trace = sim::scaled(std::move(*trace), scaling);
-  if (trace && trace->requests.empty()) {
-    return make_error(ErrorCode::invalid_input, "the trace has no requests there; see --from, --for and --rate");
-  }
-  return trace;
+  return part_of(std::move(*trace), options.part, scaling, options.trace.empty() ? "W0" : options.trace);
 }
 
 /// "16=24": so many workers of so many devices.
@@ -111,15 +102,6 @@ void show_progress(const std::string& name, double share) {
             << int(share * 100.0) << " %" << (share >= 1.0 ? "\r\033[K" : "") << std::flush;
 }
 
-Result<void> write_file(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file(path);
-  file << text << '\n';
-  file.flush();
-  if (file) return {};
-  return make_error(ErrorCode::exhausted, path + ": cannot be written");
-}
-
 std::string json_of_all(const std::vector<sim::Report>& reports) {
   if (reports.size() == 1) return sim::json_of(reports.front());
   std::string text;
@@ -130,6 +112,7 @@ std::string json_of_all(const std::vector<sim::Report>& reports) {
 }  // namespace
 
 Result<void> simulate_and_report(const SimulateOptions& options) {
+  if (auto writable = check_writable({options.json, options.svg}); !writable) return writable;
   const auto trace = read(options);
   if (!trace) return trace.error();
   auto scenario = scenario_of(options, *trace);
@@ -143,8 +126,8 @@ Result<void> simulate_and_report(const SimulateOptions& options) {
     reports.push_back(sim::make_report(sim::simulate(own, *trace).measured));
   }
   std::cout << (reports.size() == 1 ? sim::table_of(reports.front()) : sim::compare(reports));
-  if (const auto written = write_file(options.json, json_of_all(reports)); !written) return written.error();
-  return write_file(options.svg, options.svg.empty() ? "" : sim::svg_of(reports));
+  if (const auto written = write_report(options.json, json_of_all(reports)); !written) return written.error();
+  return write_report(options.svg, options.svg.empty() ? "" : sim::svg_of(reports));
 }
 
 }  // namespace sangam

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/trace_part.hpp"
 #include "messages/vocabulary/result.hpp"
 
 namespace sangam {
@@ -13,8 +14,7 @@ struct SimulateOptions {
   std::string trace;  ///< A file; empty: W0.
   std::uint64_t seed = 1;
   double rate = 1.0;
-  double from_s = 0.0;
-  double for_s = 0.0;  ///< 0: to its end.
+  TracePart part;
   double time_scale = 48.0;  ///< Seconds of the service's day in one of the trace, for device-hours.
   std::vector<std::string> controls{"sangam"};
   std::string dispatch = "lst_imh";

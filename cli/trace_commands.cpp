@@ -48,9 +48,9 @@ void add_replay_load(CLI::App& command, ReplayOptions& options) {
   command.add_option("--rate", options.rate, "Times as many requests, thinned or multiplied")->capture_default_str();
   command.add_option("--time", options.time, "Times as fast")->capture_default_str();
   command.add_option("--length", options.length, "Prompts and answers times as long")->capture_default_str();
-  command.add_option("--from", options.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
-  command.add_option("--for", options.for_s, "So many seconds of the trace; 0: to its end")->check(CLI::Range(0.0, 1e9))->capture_default_str();
-  command.add_option("--limit", options.limit, "So many requests at most; 0: all")->capture_default_str();
+  command.add_option("--from", options.part.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command.add_option("--for", options.part.for_s, "So many seconds of the trace; 0: to its end")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command.add_option("--limit", options.part.limit, "So many requests at most; 0: all")->capture_default_str();
   command.add_option("--seed", options.seed, "For thinning and prompts")->capture_default_str();
 }
 
@@ -92,8 +92,8 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   command->add_option("--base", options.base, "What the apps' models are fine-tunes of, where the trace is not W0")->capture_default_str();
   command->add_option("--seed", options.seed, "Of W0 and of scaling")->capture_default_str();
   command->add_option("--rate", options.rate, "Times as many requests")->capture_default_str();
-  command->add_option("--from", options.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
-  command->add_option("--for", options.for_s, "So many seconds of the trace; 0: to its end")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command->add_option("--from", options.part.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
+  command->add_option("--for", options.part.for_s, "So many seconds of the trace; 0: to its end")->check(CLI::Range(0.0, 1e9))->capture_default_str();
   command->add_option("--time-scale", options.time_scale, "Seconds of the day in one of the trace, for device-hours")->check(CLI::Range(0.001, 1e6))->capture_default_str();
   command->add_option("--attainment", options.attainment, "Share of tokens on time that workers are added for")->check(CLI::Range(0.5, 0.99999))->capture_default_str();
   command->add_option("--slo", options.slo, "Times the objectives: TTFT 100 ms and 0.2 ms a token of the prompt, TPOT 50 ms")->check(CLI::Range(0.001, 1000.0))->capture_default_str();

@@ -10,7 +10,6 @@
 namespace sangam {
 namespace {
 
-constexpr double kCertain = 0.99999;    // More workers than give this are not looked at one by one.
 constexpr double kShareMin = 1e-4;      // Shares are kept so far from 0 and 1.
 constexpr double kCorrectionMax = 4.0;  // Of what is learned, in logits: the law always has a say.
 constexpr double kScale = 0.5;          // Logits that the laws are believed to be off.
@@ -66,7 +65,7 @@ AttainmentCurves Elasticity::foresee(const std::function<std::vector<double>(int
   std::vector<double> decode;
   Attainment last{0.0, 0.0};
   for (std::size_t m = 1; m <= options_.instances_max; ++m) {
-    if (last.prefill < kCertain || last.decode < kCertain) last = law(int(m));
+    if (last.prefill < kCertainAttainment || last.decode < kCertainAttainment) last = law(int(m));
     prefill.push_back(last.prefill);
     decode.push_back(last.decode);
   }

@@ -7,7 +7,6 @@
 namespace sangam {
 namespace {
 
-constexpr double kCertain = 0.99999;  // More workers than give this are not looked at one by one.
 
 constexpr double kMoved = 0.03;  // In the logarithm of any feature: so much changes no decision.
 constexpr std::size_t kFewPoints = 32;  // So few may have led the fit astray; from then on it goes on from the last.
@@ -179,11 +178,11 @@ void ModelWatch::foresee_division(const Traffic& traffic, const std::vector<Prom
   double first = 0.0;
   double later = 0.0;
   for (std::size_t m = 1; m <= options_.instances_max; ++m) {
-    if (first < kCertain) {
+    if (first < kCertainAttainment) {
       const OperatingPoint point = costs_.operate(traffic, double(m), 0.0, Duty::prefill);
       first = std::max(first, lawful_attainment(groups, costs_, point, traffic.requests_per_second, int(m)).prefill);
     }
-    if (later < kCertain) {
+    if (later < kCertainAttainment) {
       later = std::max(later, lawful_decode(groups, costs_.operate(traffic, double(m), 0.0, Duty::decode)));
     }
     forecast_.prefill_attainment.push_back(first);

@@ -36,6 +36,9 @@ class Promises {
   Promise assumed_;
 };
 
+/// A share of tokens on time that more workers hardly raise: more than give this are not looked at one by one.
+inline constexpr double kCertainAttainment = 0.99999;
+
 /// Shares of tokens on time.
 struct Attainment {
   double prefill = 1.0;  ///< First tokens.
