@@ -1,0 +1,125 @@
+// Groups are packed by themselves, so that a kernel reads one with a load or two.
+#include "storage/coding/row_code.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "messages/vocabulary/assert.hpp"
+
+namespace sangam {
+namespace {
+
+constexpr std::size_t kRowScale = 2;
+
+constexpr std::array<float, 2> kOneBit = {-1.0f, 1.0f};  // Of a unit normal 0.7979, which the scale takes in.
+constexpr std::array<float, 4> kTwoBits = {-1.5104f, -0.4528f, 0.4528f, 1.5104f};
+constexpr std::array<float, 8> kThreeBits = {-2.1519f, -1.3439f, -0.7560f, -0.2451f,
+                                             0.2451f,  0.7560f,  1.3439f,  2.1519f};
+constexpr std::array<float, 16> kFourBits = {-2.7326f, -2.0690f, -1.6180f, -1.2562f, -0.9423f, -0.6568f,
+                                             -0.3880f, -0.1284f, 0.1284f,  0.3880f,  0.6568f,  0.9423f,
+                                             1.2562f,  1.6180f,  2.0690f,  2.7326f};
+constexpr std::array<float, 256> kEightBits = [] {
+  std::array<float, 256> all{};
+  for (int i = 0; i < 256; ++i) all[std::size_t(i)] = float(i - 128);
+  return all;
+}();
+
+struct Kind {
+  RowCode code;
+  int bits;
+  std::string_view suffix;
+  std::span<const float> levels;
+};
+constexpr Kind kKinds[] = {{RowCode::b1, 1, "b1", kOneBit},
+                           {RowCode::b2, 2, "b2", kTwoBits},
+                           {RowCode::b3, 3, "b3", kThreeBits},
+                           {RowCode::b4, 4, "b4", kFourBits},
+                           {RowCode::b8, 8, "b8", kEightBits}};
+
+const Kind& kind_of(RowCode code) { return kKinds[std::size_t(code)]; }
+
+std::size_t groups_of(std::int64_t columns) { return std::size_t((columns + kCodeGroup - 1) / kCodeGroup); }
+std::size_t group_bytes(RowCode code) { return std::size_t(kCodeGroup * bits_of(code) / 8); }
+
+/// `bits` of the code of column k, from `shift` on, at bit k * bits of the bytes at `at`.
+void put(std::byte* at, std::size_t k, int bits, std::uint8_t part) {
+  const std::size_t bit = k * std::size_t(bits);
+  at[bit / 8] |= std::byte(part << (bit % 8));
+}
+std::uint8_t get(const std::byte* at, std::size_t k, int bits) {
+  const std::size_t bit = k * std::size_t(bits);
+  return std::uint8_t((std::to_integer<unsigned>(at[bit / 8]) >> (bit % 8)) & ((1u << bits) - 1u));
+}
+
+constexpr std::size_t kUpperBits = 8;  // Of a group of three bits: where they begin.
+
+void put_code(RowCode code, std::byte* group, std::size_t k, std::uint8_t value) {
+  if (code != RowCode::b3) return put(group, k, bits_of(code), value);
+  put(group, k, 2, value & 3u);
+  put(group + kUpperBits, k, 1, std::uint8_t(value >> 2));
+}
+std::uint8_t get_code(RowCode code, const std::byte* group, std::size_t k) {
+  if (code != RowCode::b3) return get(group, k, bits_of(code));
+  return std::uint8_t(get(group, k, 2) | get(group + kUpperBits, k, 1) << 2);
+}
+
+/// Of a half that is finite and not negative.
+float from_half(std::uint16_t half) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(std::bit_cast<float>(std::uint32_t(half) << 13) * 0x1p112f));
+}
+
+}  // namespace
+
+std::span<const float> levels(RowCode code) { return kind_of(code).levels; }
+int bits_of(RowCode code) { return kind_of(code).bits; }
+std::string_view suffix_of(RowCode code) { return kind_of(code).suffix; }
+
+std::optional<RowCode> row_code_named(std::string_view suffix) {
+  for (const Kind& kind : kKinds) {
+    if (kind.suffix == suffix) return kind.code;
+  }
+  return std::nullopt;
+}
+
+std::size_t row_bytes(RowCode code, std::int64_t columns) {
+  return kRowScale + groups_of(columns) * (1 + group_bytes(code));
+}
+
+void pack_row(RowCode code, const CodedRow& row, std::span<std::byte> out) {
+  const auto columns = std::int64_t(row.codes.size());
+  const std::size_t groups = groups_of(columns);
+  SANGAM_ASSERT(out.size() == row_bytes(code, columns) && row.group_scales.size() == groups, out.size(), columns);
+  std::fill(out.begin(), out.end(), std::byte{});
+  std::memcpy(out.data(), &row.row_scale, kRowScale);
+  std::memcpy(out.data() + kRowScale, row.group_scales.data(), groups);
+  std::byte* codes = out.data() + kRowScale + groups;
+  for (std::size_t k = 0; k < row.codes.size(); ++k) {
+    put_code(code, codes + k / kCodeGroup * group_bytes(code), k % kCodeGroup, row.codes[k]);
+  }
+}
+
+CodedRow unpack_row(RowCode code, std::span<const std::byte> bytes, std::int64_t columns) {
+  const std::size_t groups = groups_of(columns);
+  SANGAM_ASSERT(bytes.size() == row_bytes(code, columns), bytes.size(), columns);
+  CodedRow row{0, std::vector<std::uint8_t>(groups), std::vector<std::uint8_t>(std::size_t(columns))};
+  std::memcpy(&row.row_scale, bytes.data(), kRowScale);
+  std::memcpy(row.group_scales.data(), bytes.data() + kRowScale, groups);
+  const std::byte* codes = bytes.data() + kRowScale + groups;
+  for (std::size_t k = 0; k < row.codes.size(); ++k) {
+    row.codes[k] = get_code(code, codes + k / kCodeGroup * group_bytes(code), k % kCodeGroup);
+  }
+  return row;
+}
+
+void decode_row(RowCode code, std::span<const std::byte> bytes, std::span<float> out) {
+  const CodedRow row = unpack_row(code, bytes, std::int64_t(out.size()));
+  const float unit = from_half(row.row_scale);
+  const std::span<const float> values = levels(code);
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    out[k] = unit * float(row.group_scales[k / kCodeGroup]) * values[row.codes[k]];
+  }
+}
+
+}  // namespace sangam
