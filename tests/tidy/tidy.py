@@ -53,7 +53,7 @@ LIBRARIES = [
     (r'spdlog/', 'actors/host/* cli/*', 'log through the Outbox'),
     (r'zlib', 'sim/trace/zip_file.cpp', 'read and write lines through sim/trace/zip_file.hpp'),
     (r'(xxhash|openssl)', 'storage/hash/*', 'use storage/hash'),
-    (r'Eigen/', 'actors/oracle/*', 'use the oracle\'s models'),
+    (r'Eigen/', 'actors/oracle/* actors/merger/weights/*', 'use the oracle\'s models, or the merger\'s matrices'),
     (r'(immintrin|arm_neon)', 'gpu/kernels/cpu/* gpu/device/cpu/stream_copy.cpp', 'call the Ops interface'),
     (r'(cuda|cublas|nccl)', 'gpu/*/cuda/* gpu/*_cuda.*', 'call the Device or Ops interface'),
 ]
@@ -61,6 +61,7 @@ LIBRARIES = [
 # Headers that cost every includer seconds, and may therefore stand in source files only.
 HEAVY = r'(caf/|boost/(beast|asio)|boost/json\.hpp|capnp/|kj/|zmq|rocksdb/|nlohmann/|Eigen/|toml\+\+|CLI/)'
 HEAVY_ALLOWED = {
+    'actors/merger/weights/eigen_views.hpp': 'for the source files of its folder',
     'messages/schema/capnp.hpp': 'mends the library and is included by its few users only',
     'gateway/http/*': 'coroutines are declared with asio types; no other folder includes these',
     'messages/mesh/[lnsz]*.hpp': 'lane, node, sockets and zap own sockets; mesh.hpp hides them from the others',

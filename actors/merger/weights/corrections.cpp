@@ -1,0 +1,59 @@
+// Corrections that need no codes: low rank, and a line for each row.
+#include <Eigen/Eigenvalues>
+#include <Eigen/SVD>
+#include <cmath>
+
+#include "actors/merger/weights/eigen_views.hpp"
+#include "actors/merger/weights/encoder.hpp"
+#include "messages/vocabulary/assert.hpp"
+
+namespace sangam::merging {
+namespace {
+
+constexpr double kDamping = 0.01;
+
+}  // namespace
+
+LowRankMatrix low_rank(const DenseMatrix& matrix, std::int64_t rank, const Gram& gram) {
+  SANGAM_ASSERT(rank > 0 && matrix.columns == gram.columns, rank, matrix.columns, gram.columns);
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> inputs(damped(gram, kDamping));
+  const Eigen::VectorXd lengths = inputs.eigenvalues().cwiseMax(1e-12).cwiseSqrt();
+  const Eigen::MatrixXd root = inputs.eigenvectors() * lengths.asDiagonal() * inputs.eigenvectors().transpose();
+  const Eigen::MatrixXd inverse =
+      inputs.eigenvectors() * lengths.cwiseInverse().asDiagonal() * inputs.eigenvectors().transpose();
+  const Eigen::BDCSVD<Eigen::MatrixXd> parts(view(matrix).cast<double>() * root, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Eigen::Index kept = std::min<Eigen::Index>(rank, parts.singularValues().size());
+  // Half of each singular value goes to either side: bf16 rounds both alike.
+  const Eigen::VectorXd halves = parts.singularValues().head(kept).cwiseSqrt();
+  LowRankMatrix out;
+  out.up = rounded_to_bf16(dense(parts.matrixU().leftCols(kept) * halves.asDiagonal()));
+  out.down = rounded_to_bf16(dense(halves.asDiagonal() * parts.matrixV().leftCols(kept).transpose() * inverse));
+  out.product = {matrix.rows, matrix.columns, std::vector<float>(matrix.values.size())};
+  view(out.product) = view(out.up) * view(out.down);
+  return out;
+}
+
+RowAffine row_affine(const DenseMatrix& matrix, const DenseMatrix& canonical, const Gram& gram) {
+  const Eigen::MatrixXd g = damped(gram, kDamping);
+  const Eigen::VectorXd ones = Eigen::VectorXd::Ones(gram.columns);
+  const Eigen::VectorXd g_ones = g * ones;
+  const double sums = ones.dot(g_ones);
+  RowAffine out{{}, {}, canonical};
+  for (std::int64_t r = 0; r < matrix.rows; ++r) {
+    const Eigen::VectorXd c = view(canonical).row(r).transpose().cast<double>();
+    const Eigen::VectorXd w = view(matrix).row(r).transpose().cast<double>();
+    const Eigen::VectorXd g_c = g * c;
+    // Normal equations of |w - s c - t 1|^2 in the metric of the inputs.
+    const double cc = c.dot(g_c), c1 = ones.dot(g_c), cw = w.dot(g_c), w1 = w.dot(g_ones);
+    const double determinant = cc * sums - c1 * c1;
+    const bool regular = determinant > 1e-9 * cc * sums;
+    const double scale = regular ? (cw * sums - w1 * c1) / determinant : 1.0;
+    const double shift = regular ? (cc * w1 - c1 * cw) / determinant : 0.0;
+    out.scale.push_back(float(scale));
+    out.shift.push_back(float(shift));
+    view(out.applied).row(r).array() = out.scale.back() * view(canonical).row(r).array() + out.shift.back();
+  }
+  return out;
+}
+
+}  // namespace sangam::merging

@@ -1,0 +1,34 @@
+// Weights and the statistics of their inputs, as the merger computes with them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sangam::merging {
+
+/// (rows, columns), row-major.
+struct DenseMatrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<float> values;
+
+  bool operator==(const DenseMatrix&) const = default;
+};
+
+/// Of the inputs that a slot saw on calibration tokens: the sum of x x^T, (columns, columns).
+struct Gram {
+  std::int64_t columns = 0;
+  std::vector<double> values;
+};
+
+/// The energy of the outputs' error beside that of the outputs: |(W - V) X|^2 / |W X|^2, where X is what `gram`
+/// was taken of. 0 where W itself gives no output.
+[[nodiscard]] double output_error(const DenseMatrix& w, const DenseMatrix& v, const Gram& gram);
+
+[[nodiscard]] DenseMatrix difference(const DenseMatrix& a, const DenseMatrix& b);
+[[nodiscard]] DenseMatrix sum(const DenseMatrix& a, const DenseMatrix& b);
+
+/// Rounded to the nearest bf16, ties to even, as a canonical is stored.
+[[nodiscard]] DenseMatrix rounded_to_bf16(DenseMatrix matrix);
+
+}  // namespace sangam::merging
