@@ -13,6 +13,14 @@ double energy(const Eigen::MatrixXd& w, const Gram& gram) { return (w * view(gra
 
 }  // namespace
 
+void add_inputs(Gram& gram, std::span<const float> rows, std::int64_t columns) {
+  if (gram.values.empty()) gram = {columns, std::vector<double>(std::size_t(columns * columns), 0.0)};
+  SANGAM_ASSERT(gram.columns == columns, gram.columns, columns);
+  const Eigen::Map<const RowMajor> x(rows.data(), std::int64_t(rows.size()) / columns, columns);
+  const Eigen::MatrixXd wide = x.cast<double>();
+  Eigen::Map<Eigen::MatrixXd>(gram.values.data(), columns, columns).noalias() += wide.transpose() * wide;
+}
+
 double output_error(const DenseMatrix& w, const DenseMatrix& v, const Gram& gram) {
   SANGAM_ASSERT(w.columns == gram.columns && v.values.size() == w.values.size(), w.columns, gram.columns, v.values.size());
   const Eigen::MatrixXd all = view(w).cast<double>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace sangam::merging {
@@ -20,6 +21,9 @@ struct Gram {
   std::int64_t columns = 0;
   std::vector<double> values;
 };
+
+/// Adds the inputs `rows` (count, columns) to it; an empty gram becomes one of so many columns.
+void add_inputs(Gram& gram, std::span<const float> rows, std::int64_t columns);
 
 /// The energy of the outputs' error beside that of the outputs: |(W - V) X|^2 / |W X|^2, where X is what `gram`
 /// was taken of. 0 where W itself gives no output.
