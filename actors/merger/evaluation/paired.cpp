@@ -112,24 +112,23 @@ DropVerdict judge(const PairedCounts& counts, const DropBudget& budget) {
 
 }  // namespace
 
-void PairedCounts::note(bool right_before, bool right_after) {
+void PairedCounts::note(bool was_right, bool is_right) {
   ++items;
-  lost += right_before && !right_after ? 1 : 0;
-  won += right_after && !right_before ? 1 : 0;
+  lost += was_right && !is_right ? 1 : 0;
+  won += is_right && !was_right ? 1 : 0;
+  right_before += was_right ? 1 : 0;
 }
 
-PairedCounts count_pairs(const std::vector<bool>& right_before, const std::vector<bool>& right_after) {
-  SANGAM_ASSERT(right_before.size() == right_after.size(), right_before.size(), right_after.size());
+double PairedCounts::drop() const { return items == 0 ? 0.0 : 100.0 * double(lost - won) / double(items); }
+
+PairedCounts count_pairs(const std::vector<bool>& was_right, const std::vector<bool>& is_right) {
+  SANGAM_ASSERT(was_right.size() == is_right.size(), was_right.size(), is_right.size());
   PairedCounts counts;
-  for (std::size_t i = 0; i < right_before.size(); ++i) counts.note(right_before[i], right_after[i]);
+  for (std::size_t i = 0; i < was_right.size(); ++i) counts.note(was_right[i], is_right[i]);
   return counts;
 }
 
-double drop_points(const PairedCounts& counts) {
-  return counts.items == 0 ? 0.0 : 100.0 * double(counts.lost - counts.won) / double(counts.items);
-}
-
-double drop_upper_points(const PairedCounts& counts, double alpha) {
+double drop_bound(const PairedCounts& counts, double alpha) {
   SANGAM_ASSERT(counts.lost >= 0 && counts.won >= 0 && counts.lost + counts.won <= counts.items, counts.items,
                 counts.lost, counts.won);
   SANGAM_ASSERT(alpha > 0.0 && alpha <= 0.5, alpha);
@@ -158,8 +157,8 @@ SequentialDropTest::SequentialDropTest(const DropBudget& budget) : budget_(budge
   SANGAM_ASSERT(budget.alpha > 0.0 && budget.alpha < 1.0, budget.alpha);
 }
 
-DropVerdict SequentialDropTest::note(bool right_before, bool right_after) {
-  counts_.note(right_before, right_after);
+DropVerdict SequentialDropTest::note(bool was_right, bool is_right) {
+  counts_.note(was_right, is_right);
   if (verdict_ == DropVerdict::open) verdict_ = judge(counts_, budget_);
   return verdict_;
 }
@@ -167,7 +166,7 @@ DropVerdict SequentialDropTest::note(bool right_before, bool right_after) {
 std::optional<std::int64_t> items_to_certify(const DropBudget& budget) {
   if (budget.points <= 0.0) return std::nullopt;
   const auto enough = [&](std::int64_t items) {
-    return judge({.items = items, .lost = 0, .won = 0}, budget) == DropVerdict::within;
+    return judge({.items = items}, budget) == DropVerdict::within;
   };
   std::int64_t most = 1;
   while (!enough(most)) most *= 2;

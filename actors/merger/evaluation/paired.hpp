@@ -4,32 +4,31 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 namespace sangam::merging {
 
-/// How items changed; the others are as right or wrong after as before.
+/// What became of single items; those neither lost nor won are as right or wrong after as before.
 struct PairedCounts {
   std::int64_t items = 0;
   std::int64_t lost = 0;  ///< Right before, wrong after.
   std::int64_t won = 0;   ///< Wrong before, right after.
+  std::int64_t right_before = 0;
 
-  void note(bool right_before, bool right_after);
+  void note(bool was_right, bool is_right);
+  /// Share right before less share right after in points, from -100 to 100; 0 without items.
+  [[nodiscard]] double drop() const;
 };
 
 /// Of two lists that hold the same items in the same order.
-[[nodiscard]] PairedCounts count_pairs(const std::vector<bool>& right_before, const std::vector<bool>& right_after);
-
-/// Share right before less share right after, from -100 to 100; 0 without items.
-[[nodiscard]] double drop_points(const PairedCounts& counts);
+[[nodiscard]] PairedCounts count_pairs(const std::vector<bool>& was_right, const std::vector<bool>& is_right);
 
 /// What the true drop does not exceed with a certainty of at least 1 - alpha, in points: of all tables (lost, won) the
 /// share that argues for a drop as small as the one seen is summed from the trinomial distribution itself, whatever
 /// the share of changed items may be (Buehler, 1957, with the nuisance held in a confidence interval as by Berger and
 /// Boos, 1994). Good for counts that were fixed before looking; alpha in (0, 0.5]. 100 where nothing is known.
 /// Takes milliseconds with a dozen of changed items, and a second with thousands.
-[[nodiscard]] double drop_upper_points(const PairedCounts& counts, double alpha);
+[[nodiscard]] double drop_bound(const PairedCounts& counts, double alpha);
 
 /// The sequential test's verdict.
 enum class DropVerdict : std::uint8_t {
@@ -52,7 +51,7 @@ class SequentialDropTest {
   explicit SequentialDropTest(const DropBudget& budget);
 
   /// The first verdict stays.
-  DropVerdict note(bool right_before, bool right_after);
+  DropVerdict note(bool was_right, bool is_right);
 
   [[nodiscard]] DropVerdict verdict() const { return verdict_; }
   [[nodiscard]] const PairedCounts& counts() const { return counts_; }

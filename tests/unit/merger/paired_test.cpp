@@ -32,7 +32,7 @@ std::vector<std::vector<double>> all_bounds(std::int64_t items, double alpha) {
   std::vector<std::vector<double>> bounds(std::size_t(items) + 1);
   for (std::int64_t lost = 0; lost <= items; ++lost) {
     for (std::int64_t won = 0; won + lost <= items; ++won) {
-      bounds[std::size_t(lost)].push_back(drop_upper_points({items, lost, won}, alpha));
+      bounds[std::size_t(lost)].push_back(drop_bound({items, lost, won}, alpha));
     }
   }
   return bounds;
@@ -106,8 +106,9 @@ TEST_CASE("pairs are counted by what changed") {
   CHECK(counts.items == 5);
   CHECK(counts.lost == 2);
   CHECK(counts.won == 1);
-  CHECK(drop_points(counts) == doctest::Approx(20.0));
-  CHECK(drop_points({}) == 0.0);
+  CHECK(counts.right_before == 3);
+  CHECK(counts.drop() == doctest::Approx(20.0));
+  CHECK(PairedCounts{}.drop() == 0.0);
 }
 
 TEST_CASE("the bound holds with the promised certainty whatever share of the items changes") {
@@ -129,7 +130,7 @@ TEST_CASE("the bound of a change without losses or gains is close to the exact o
   // Clopper and Pearson: 1 - alpha^(1 / items), in points; the unknown chance to win costs the rest.
   for (const std::int64_t items : {20, 150, 1273}) {
     const double single = 100.0 * (1.0 - std::pow(0.05, 1.0 / double(items)));
-    const double bound = drop_upper_points({items, 0, 0}, 0.05);
+    const double bound = drop_bound({items, 0, 0}, 0.05);
     CHECK(bound >= single);
     CHECK(bound <= 1.1 * single);
   }
@@ -137,21 +138,21 @@ TEST_CASE("the bound of a change without losses or gains is close to the exact o
 
 TEST_CASE("the bound of many changes agrees with the normal approximation") {
   // 2 % changed of 1273: 100 (0 + 1.645 sqrt(26)) / 1273 = 0.659 points.
-  CHECK(drop_upper_points({1273, 13, 13}, 0.05) == doctest::Approx(0.659).epsilon(0.15));
+  CHECK(drop_bound({1273, 13, 13}, 0.05) == doctest::Approx(0.659).epsilon(0.15));
   // 100 (100 + 1.645 sqrt(300 - 100^2 / 2000)) / 2000 = 6.41 points.
-  CHECK(drop_upper_points({2000, 200, 100}, 0.05) == doctest::Approx(6.41).epsilon(0.02));
+  CHECK(drop_bound({2000, 200, 100}, 0.05) == doctest::Approx(6.41).epsilon(0.02));
   // A gain is told from nothing: 100 (-60 + 1.645 sqrt(140)) / 1000 = -4.05 points.
-  CHECK(drop_upper_points({1000, 40, 100}, 0.05) == doctest::Approx(-4.05).epsilon(0.08));
+  CHECK(drop_bound({1000, 40, 100}, 0.05) == doctest::Approx(-4.05).epsilon(0.08));
 }
 
 TEST_CASE("the bound rises with lost items and falls with won ones and with alpha") {
   for (std::int64_t changed = 0; changed < 12; ++changed) {
-    CHECK(drop_upper_points({100, changed + 1, 3}, 0.05) > drop_upper_points({100, changed, 3}, 0.05));
-    CHECK(drop_upper_points({100, 3, changed + 1}, 0.05) < drop_upper_points({100, 3, changed}, 0.05));
+    CHECK(drop_bound({100, changed + 1, 3}, 0.05) > drop_bound({100, changed, 3}, 0.05));
+    CHECK(drop_bound({100, 3, changed + 1}, 0.05) < drop_bound({100, 3, changed}, 0.05));
   }
-  CHECK(drop_upper_points({100, 5, 3}, 0.1) < drop_upper_points({100, 5, 3}, 0.05));
-  CHECK(drop_upper_points({}, 0.05) == 100.0);
-  CHECK(drop_upper_points({7, 7, 0}, 0.05) == doctest::Approx(100.0));
+  CHECK(drop_bound({100, 5, 3}, 0.1) < drop_bound({100, 5, 3}, 0.05));
+  CHECK(drop_bound({}, 0.05) == 100.0);
+  CHECK(drop_bound({7, 7, 0}, 0.05) == doctest::Approx(100.0));
 }
 
 TEST_CASE("the sequential test stops early at two points of budget and two percent of changes") {
