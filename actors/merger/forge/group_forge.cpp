@@ -132,7 +132,6 @@ Result<FormedSlot> GroupForge::form(std::size_t member, const SlotForm& form) {
   for (const SlotTensor& tensor : out.tensors) out.own_bytes += tensor.bytes.size();
   out.own_bytes -= out.canonical_bytes;
   out.error = output_error(*own.weights, now, *own.gram);
-  out.weights = std::move(now);
   return out;
 }
 

@@ -36,7 +36,6 @@ struct FormedSlot {
   std::size_t own_bytes = 0;        ///< Of all but the canonical.
   std::size_t canonical_bytes = 0;  ///< 0 where nothing is shared.
   double error = 0.0;               ///< Of its outputs; see output_error.
-  DenseMatrix weights;              ///< What the tensors stand for.
 };
 
 /// Deterministic: the same members and form give the same bytes. Canonicals are kept, so forms of one group are best

@@ -10,8 +10,8 @@
 namespace sangam::merging {
 namespace {
 
-constexpr std::size_t kFirstItems = 100;
-constexpr double kHopeless = 4.0;  // Times the budget: who loses so much of the first items is not looked at longer.
+constexpr std::size_t kItemsAtOnce = 100;
+constexpr double kRefutedAlpha = 0.01;  // Of a verdict before the last item.
 
 std::string text_of(const SlotForm& form) {
   const auto code = [](const std::optional<RowCode>& c) { return c ? std::string(suffix_of(*c)) : std::string("-"); };
@@ -41,21 +41,6 @@ Digest digest_of_state(const PoolState& state) {
   return digest_of(text);
 }
 
-double drop_bound(const PairedCounts& c, double alpha) {
-  // The normal quantile by bisection of its distribution.
-  double low = 0.0, high = 9.0;
-  for (int i = 0; i < 60; ++i) {
-    const double z = 0.5 * (low + high);
-    (0.5 * std::erfc(z / std::sqrt(2.0)) > alpha ? low : high) = z;
-  }
-  const auto n = double(c.items);
-  if (n == 0.0) return 100.0;
-  const double mean = double(c.lost - c.won) / n;
-  // One more item lost: no finite sample shows that nothing is ever lost.
-  const double variance = std::max(double(c.lost + c.won + 1) / n - mean * mean, 1.0 / n);
-  return 100.0 * (mean + high * std::sqrt(variance / n));
-}
-
 Judge::Judge(Shelf& shelf, double alpha, int threads) : shelf_(shelf), alpha_(alpha), threads_(threads) {}
 
 Result<void> Judge::prepare() {
@@ -73,25 +58,22 @@ Result<void> Judge::prepare() {
 }
 
 Result<PairedCounts> Judge::compare(std::uint32_t index, const PoolState& state, std::span<const AnswerKey> items,
-                                    const std::vector<bool>& before) {
+                                    const std::vector<bool>& before, bool stops) {
   const auto ops = make_cpu_ops({.threads = 1});
   if (!ops) return ops.error();
   const auto model = shelf_.model(index, state, **ops);
   if (!model) return model.error();
   Evaluator evaluator(**model);
+  SequentialDropTest test({shelf_.pool().models()[index].budget, kRefutedAlpha});
   PairedCounts counts;
   while (std::size_t(counts.items) < items.size()) {
     const auto first = std::size_t(counts.items);
-    const auto part = items.subspan(first, std::min(items.size() - first, first == 0 ? kFirstItems : items.size()));
-    const auto scores = evaluator.score(part);
+    const auto scores = evaluator.score(items.subspan(first, std::min(items.size() - first, kItemsAtOnce)));
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      const bool was = before[first + i];
-      counts.right_before += was;
-      counts.lost += was && !scores[i].right;
-      counts.won += !was && scores[i].right;
+      counts.note(before[first + i], scores[i].right);
+      if (stops) test.note(before[first + i], scores[i].right);
     }
-    counts.items += std::int64_t(scores.size());
-    if (counts.drop() > kHopeless * shelf_.pool().models()[index].budget + 4.0) break;
+    if (test.verdict() == DropVerdict::beyond) break;
   }
   return counts;
 }
@@ -103,10 +85,14 @@ Result<Verdict> Judge::judge_model(std::uint32_t model, const PoolState& state) 
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
   }
   const PoolModel& own = shelf_.pool().models()[model];
-  const auto counts = compare(model, state, own.items.gate, gate_before_[model]);
+  const auto counts = compare(model, state, own.items.gate, gate_before_[model], true);
   if (!counts) return counts.error();
-  Verdict verdict{counts->items, counts->lost, counts->won, drop_bound(*counts, alpha_), false};
-  verdict.accepted = verdict.bound <= own.budget && verdict.items == std::int64_t(own.items.gate.size());
+  Verdict verdict{counts->items, counts->lost, counts->won, counts->drop(), false};
+  // The bound costs time, and is of no use where the drop itself is beyond the budget or not all was looked at.
+  if (verdict.bound <= own.budget && verdict.items == std::int64_t(own.items.gate.size())) {
+    verdict.bound = drop_bound(*counts, alpha_);
+    verdict.accepted = verdict.bound <= own.budget;
+  }
   const std::lock_guard lock(mutex_);
   known_[key] = verdict;
   ++evaluations_;
@@ -135,7 +121,7 @@ Result<std::vector<PairedCounts>> Judge::certify(const PoolState& state) {
     const auto model = shelf_.model(std::uint32_t(m), as_it_is, **ops);
     if (!model) return model.error();
     const auto before = rights(Evaluator(**model).score(models[m].items.shadow));
-    const auto counts = compare(std::uint32_t(m), state, models[m].items.shadow, before);
+    const auto counts = compare(std::uint32_t(m), state, models[m].items.shadow, before, false);
     if (!counts) return counts.error();
     out[m] = *counts;
     return {};

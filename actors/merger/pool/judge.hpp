@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/merger/evaluation/paired.hpp"
 #include "actors/merger/pool/shelf.hpp"
 #include "actors/merger/search/search.hpp"
 #include "storage/hash/digest.hpp"
@@ -18,19 +19,6 @@ namespace sangam::merging {
 /// Names all forms.
 [[nodiscard]] Digest digest_of_state(const PoolState& state);
 
-/// What became of single items: which were right before and which are now.
-struct PairedCounts {
-  std::int64_t items = 0;
-  std::int64_t right_before = 0;
-  std::int64_t lost = 0;
-  std::int64_t won = 0;
-
-  [[nodiscard]] double drop() const { return items == 0 ? 0.0 : 100.0 * double(lost - won) / double(items); }
-};
-
-/// Upper confidence bound of a drop, in points, at the one-sided error `alpha`.
-[[nodiscard]] double drop_bound(const PairedCounts& counts, double alpha);
-
 class Judge {
  public:
   /// `shelf` outlives the judge. `alpha`: the error of the bounds that accept.
@@ -38,8 +26,8 @@ class Judge {
 
   /// How the models are as they are; before the first verdict.
   [[nodiscard]] Result<void> prepare();
-  /// By model. What has been judged before is not computed again. A model whose first items show that it fails is not
-  /// judged by the others.
+  /// By model. What has been judged before is not computed again. As soon as its items show that a model is beyond its
+  /// budget it is not judged by the others; to be accepted takes all of them.
   [[nodiscard]] Result<std::vector<Verdict>> judge(const PoolState& state);
   /// On items that no decision has seen.
   [[nodiscard]] Result<std::vector<PairedCounts>> certify(const PoolState& state);
@@ -48,8 +36,9 @@ class Judge {
 
  private:
   [[nodiscard]] Result<Verdict> judge_model(std::uint32_t model, const PoolState& state);
+  /// `stops`: when the answer is clear.
   [[nodiscard]] Result<PairedCounts> compare(std::uint32_t model, const PoolState& state, std::span<const AnswerKey> items,
-                                             const std::vector<bool>& before);
+                                             const std::vector<bool>& before, bool stops);
 
   Shelf& shelf_;
   double alpha_;

@@ -66,24 +66,14 @@ Result<std::map<std::string, TensorView>> Shelf::tensors(std::uint32_t model, co
 }
 
 Result<std::unique_ptr<Model>> Shelf::model(std::uint32_t model, const PoolState& state, Ops& ops) {
-  std::map<std::string, TensorView, std::less<>> found;
-  for (SiteIndex i = 0; i < state.size(); ++i) {
-    const Site& site = pool_.sites()[i];
-    if (site.model != model) continue;
-    const DenseMatrix* w = &site.weights;
-    if (state[i] != SlotForm()) {
-      const auto formed = find(i, state[i]);
-      if (!formed) return formed.error();
-      w = &(*formed)->weights;
-    }
-    found[site.slot + ".weight"] = {DType::f32, {w->rows, w->columns}, std::as_bytes(std::span(w->values))};
-  }
-  const ModelFolder& opened = pool_.models()[model].opened;
+  const auto found = tensors(model, state);
+  if (!found) return found.error();
   const auto lookup = [&](std::string_view name) -> Result<TensorView> {
-    const auto own = found.find(name);
-    return own == found.end() ? opened.checkpoint.tensor(name) : own->second;
+    const auto one = found->find(std::string(name));
+    if (one != found->end()) return one->second;
+    return make_error(ErrorCode::not_found, "no tensor named " + std::string(name));
   };
-  return Model::create(opened.config, lookup, ops);
+  return Model::create(pool_.models()[model].opened.config, lookup, ops);
 }
 
 }  // namespace sangam::merging

@@ -12,6 +12,8 @@
 namespace sangam::merging {
 namespace {
 
+constexpr const char* kTable = "model.embed_tokens";
+constexpr double kUnseen = 0.02;
 constexpr double kDangerLeast = 1e-7;  // What a form does to a model is never taken to be nothing.
 
 /// A form, whoever shares.
@@ -70,6 +72,8 @@ class Survey {
     for (const SiteGroup& group : pool.groups()) options_.groups.push_back({group.sites, {}});
   }
 
+  [[nodiscard]] bool is_table(SiteIndex site) const { return shelf_.pool().sites()[site].slot == kTable; }
+
   /// Damage holds the error until the probes are done.
   Result<FormOption> option(SiteIndex site, const SlotForm& form, Bytes* canonical) {
     const auto formed = shelf_.find(site, form);
@@ -120,6 +124,8 @@ class Survey {
       }
       std::vector<FormOption> forms;
       for (const Correction& correction : menu_.corrections) {
+        // Rows of a table are looked up, too: nothing of it may depend on an input.
+        if (is_table(group.sites[i]) && (correction.affine || correction.rank > 0)) continue;
         auto made = option(group.sites[i], {std::int32_t(g), mask, code, correction.delta, correction.rank, correction.affine}, &variant.canonical);
         if (!made) return made.error();
         forms.push_back(*made);
@@ -185,7 +191,8 @@ class Survey {
       for (const auto& [site, harm] : expected) sum += harm;
       const auto now = danger(model, everywhere, ops);
       if (!now) return now.error();
-      const double measured = std::max(*now - before, kDangerLeast);
+      // What the profile's items do not show, the gate's may: harm is never taken to be far below what it should be.
+      const double measured = std::max({*now - before, kUnseen * sum, kDangerLeast});
       for (const auto& [site, option] : found) option->damage *= sum > 0.0 ? sensitivity.at(site) * measured / sum : 0.0;
     }
     return {};
