@@ -45,7 +45,7 @@ LIBRARIES = [
     (r'(capnp|kj)/', 'messages/wire/* messages/schema/*', 'use the structs of messages/vocabulary and the codec'),
     (r'rocksdb/', 'storage/store/*', 'use the Store'),
     (r'boost/(beast|asio)', 'gateway/http/* gateway/gateway.cpp cli/http_client.* cli/load_client.*', 'keep sockets in gateway/http'),
-    (r'boost/json', 'storage/* gateway/api/* gateway/text/* sim/trace/* sim/report/* cli/*', 'pass structs; JSON ends at the border'),
+    (r'boost/json', 'storage/* actors/merger/evaluation/task.cpp gateway/api/* gateway/text/* sim/trace/* sim/report/* cli/*', 'pass structs; JSON ends at the border'),
     (r'nlohmann/', '', 'use boost/json'),
     (r'prometheus/', 'gateway/metrics/*', 'count in a struct; gateway/metrics exports it'),
     (r'(pcre2|unicode/)', 'gateway/text/*', 'use gateway/text'),
