@@ -107,7 +107,9 @@ Result<Blueprint> FolderReading::blueprint(const std::map<std::string, Digest, s
   blueprint.config_text = config_;
   blueprint.kv_name = kv_name_of(blueprint);
   blueprint.warnings = opened_.warnings;
-  for (const ExpectedTensor& expected : expected_tensors(opened_.config)) {
+  const auto all = expected_tensors(opened_.config, lookup_in(opened_.checkpoint));
+  if (!all) return all.error();
+  for (const ExpectedTensor& expected : *all) {
     const auto view = opened_.checkpoint.tensor(expected.name);
     if (!view) return view.error();
     const auto digest = digests.find(expected.name);

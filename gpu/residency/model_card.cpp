@@ -1,10 +1,11 @@
 // Lines of a word and its values, then the tensors, then config.json as it is:
-//   sangam-card 1 / weights HEX / tied 0|1 / eos N... / tensors COUNT / DTYPE HEX NAME ... / config BYTES / ...
+//   sangam-card 2 / weights HEX / tied 0|1 / eos N... / tensors COUNT / DTYPE ROWSxCOLUMNS HEX NAME ... / config BYTES / ...
 #include "gpu/residency/model_card.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <sstream>
 
@@ -13,7 +14,7 @@
 namespace sangam {
 namespace {
 
-constexpr std::string_view kFirstLine = "sangam-card 1";
+constexpr std::string_view kFirstLine = "sangam-card 2";
 constexpr std::array kDTypes{DType::bf16, DType::f16, DType::f32, DType::i8, DType::u8, DType::i32, DType::i64};
 
 /// Takes a card apart line by line; the first thing that is wrong is kept.
@@ -73,14 +74,55 @@ std::int64_t elements(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-void read_slot(CardLines& lines, const ExpectedTensor& expected, Blueprint& blueprint) {
+/// A line of a tensor.
+std::string line_of(const WantedSlot& slot) {
+  std::string line(name_of(slot.dtype));
+  for (std::size_t i = 0; i < slot.shape.size(); ++i) line += (i == 0 ? ' ' : 'x') + std::to_string(slot.shape[i]);
+  return line + ' ' + hex_of(slot.digest) + ' ' + slot.name;
+}
+
+WantedSlot read_slot(CardLines& lines) {
   std::string_view line = lines.line();
   const std::string_view dtype = word_of(line);
+  std::string_view extents = word_of(line);
   const auto type = std::find_if(kDTypes.begin(), kDTypes.end(), [&](DType one) { return name_of(one) == dtype; });
+  WantedSlot slot;
+  while (!extents.empty()) {
+    const std::size_t end = std::min(extents.find('x'), extents.size());
+    slot.shape.push_back(lines.number<std::int64_t>(extents.substr(0, end)));
+    extents.remove_prefix(std::min(end + 1, extents.size()));
+  }
   const auto digest = digest_from_hex(word_of(line));
-  if (type == kDTypes.end() || !digest || line != expected.name) return lines.fail("the tensor " + expected.name + " is missing");
-  const Bytes bytes(elements(expected.shape) * std::int64_t(bytes_of(*type)));
-  blueprint.slots.push_back({expected.name, *type, expected.shape, bytes, *digest, {}});
+  slot.name = line;
+  if (type == kDTypes.end() || !digest || slot.name.empty()) {
+    lines.fail("a tensor has no type, no digest or no name");
+    return slot;
+  }
+  slot.dtype = *type;
+  slot.digest = *digest;
+  return slot;
+}
+
+/// The card's slots are those that the configuration calls for, in that order.
+void check_slots(CardLines& lines, Blueprint& blueprint) {
+  std::map<std::string_view, TensorView> tensors;
+  for (const WantedSlot& slot : blueprint.slots) tensors.emplace(slot.name, TensorView{slot.dtype, slot.shape, {}});
+  const auto stored = [&](std::string_view name) {
+    const auto found = tensors.find(name);
+    return found == tensors.end() ? std::nullopt : std::optional(found->second);
+  };
+  const auto expected = expected_tensors(blueprint.config, stored);
+  if (!expected) return lines.fail(expected.error().context);
+  if (expected->size() != blueprint.slots.size()) {
+    return lines.fail(std::to_string(blueprint.slots.size()) + " tensors instead of " + std::to_string(expected->size()));
+  }
+  for (std::size_t i = 0; i < expected->size(); ++i) {
+    WantedSlot& slot = blueprint.slots[i];
+    const ExpectedTensor& want = (*expected)[i];
+    if (slot.name != want.name) return lines.fail("the tensor " + want.name + " is missing");
+    if (const std::string fault = fault_of(want, slot.dtype, slot.shape); !fault.empty()) return lines.fail(fault);
+    slot.bytes = Bytes(elements(slot.shape) * std::int64_t(bytes_of(slot.dtype)));
+  }
 }
 
 }  // namespace
@@ -91,7 +133,7 @@ std::string card_of(const Blueprint& blueprint) {
   for (const TokenId token : blueprint.config.eos_tokens) card << ' ' << token;
   card << "\ntensors " << blueprint.slots.size() << '\n';
   for (const WantedSlot& slot : blueprint.slots)
-    card << name_of(slot.dtype) << ' ' << hex_of(slot.digest) << ' ' << slot.name << '\n';
+    card << line_of(slot) << '\n';
   card << "config " << blueprint.config_text.size() << '\n' << blueprint.config_text;
   return card.str();
 }
@@ -119,12 +161,8 @@ Result<Blueprint> blueprint_of_card(std::string_view card, const std::string& pl
   blueprint.config = std::move(*config);
   blueprint.config.tied_embeddings = tied;
   blueprint.config.eos_tokens = std::move(eos_tokens);
-  const auto expected = expected_tensors(blueprint.config);
-  if (expected.size() != count) lines.fail(std::to_string(count) + " tensors instead of " + std::to_string(expected.size()));
-  for (const ExpectedTensor& tensor : expected) {
-    if (lines.error()) return *lines.error();
-    read_slot(lines, tensor, blueprint);
-  }
+  for (std::size_t i = 0; i < count && !lines.error(); ++i) blueprint.slots.push_back(read_slot(lines));
+  if (!lines.error()) check_slots(lines, blueprint);
   if (lines.error()) return *lines.error();
   blueprint.kv_name = kv_name_of(blueprint);
   return blueprint;

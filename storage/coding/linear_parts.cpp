@@ -1,6 +1,8 @@
 // Names are tried one by one; the first fault is kept, so that the list of parts reads as a list.
 #include "storage/coding/linear_parts.hpp"
 
+#include <algorithm>
+
 namespace sangam {
 namespace {
 
@@ -26,15 +28,17 @@ class PartFinder {
     return lookup_(name) ? LinearPart{name, std::move(shape), dtype} : LinearPart();
   }
   /// 0: there is no low-rank part.
-  std::int64_t rank() {
+  std::int64_t rank(const LinearSize& size) {
     const std::string down_name = prefix_ + ".low_rank.down", up_name = prefix_ + ".low_rank.up";
     const auto down = lookup_(down_name), up = lookup_(up_name);
     if (up && !down) fail(down_name + ": missing, although " + up_name + " is there");
     if (down && !up) fail(up_name + ": missing, although " + down_name + " is there");
     if (!down || !up) return 0;
     const std::int64_t rank = down->shape.empty() ? 0 : down->shape.front();
-    if (rank < 1) fail(down_name + ": its first extent is the rank, which must be 1 or more");
-    return rank;
+    const std::int64_t most = std::min(size.rows, size.columns);
+    if (rank >= 1 && rank <= most) return rank;
+    fail(down_name + ": its first extent is the rank, which must be 1 to " + std::to_string(most));
+    return 0;
   }
   void refuse(const LinearPart& part) {
     if (part.exists()) fail(part.name + ": a table whose rows are looked up cannot have it");
@@ -69,7 +73,7 @@ Result<LinearParts> find_linear_parts(const std::string& prefix, const LinearSiz
   parts.delta = find.matrix("delta", size);
   parts.row_scale = find.part("row_scale", {size.rows}, DType::f32);
   parts.row_shift = find.part("row_shift", {size.rows}, DType::f32);
-  if (const std::int64_t rank = find.rank(); rank > 0) {
+  if (const std::int64_t rank = find.rank(size); rank > 0) {
     parts.down = find.part("low_rank.down", {rank, size.columns});
     parts.up = find.part("low_rank.up", {size.rows, rank});
   }

@@ -98,6 +98,12 @@ class PlainSource {
 
 struct NoDelta {};
 
+template <class D>
+D make_delta(const Matrix& delta, std::int64_t row, std::int64_t column) {
+  if constexpr (std::is_same_v<D, NoDelta>) return {};
+  else return D(delta, row, column);
+}
+
 /// scale canonical + delta, or the canonical as it is: its scale is applied to the sums.
 template <class S, class C, class D>
 __attribute__((always_inline)) inline void expand_groups(C& canonical, D& delta, typename S::Vec scale,
@@ -133,10 +139,7 @@ void expand(const Piece& p, float* out) {
   const std::vector<float>& scale = p.weight->scale;
   for (std::int64_t row = p.row; row < p.row + p.rows; ++row, out += kExpandedStride) {
     C canonical(p.weight->canonical, row, p.column);
-    D delta = [&] {
-      if constexpr (std::is_same_v<D, NoDelta>) return NoDelta();
-      else return D(p.weight->delta, row, p.column);
-    }();
+    D delta = make_delta<D>(p.weight->delta, row, p.column);
     const typename S::Vec factor = S::all(scale.empty() ? 1.0f : scale[std::size_t(row)]);
     if constexpr (C::kPadded) {
       expand_groups<S>(canonical, delta, factor, groups, out);
@@ -149,37 +152,46 @@ void expand(const Piece& p, float* out) {
   }
 }
 
-template <class S, class C>
-void expand_from(const Piece& p, float* out) {
-  if (p.weight->delta.bytes == nullptr) return expand<S, C, NoDelta>(p, out);
-  switch (*p.weight->delta.code) {
-    case RowCode::b1: return expand<S, C, CodedSource<S, RowCode::b1>>(p, out);
-    case RowCode::b2: return expand<S, C, CodedSource<S, RowCode::b2>>(p, out);
-    case RowCode::b3: return expand<S, C, CodedSource<S, RowCode::b3>>(p, out);
-    case RowCode::b4: return expand<S, C, CodedSource<S, RowCode::b4>>(p, out);
-    case RowCode::b8: return expand<S, C, CodedSource<S, RowCode::b8>>(p, out);
+/// f<C, D>() with the sources of the map's canonical and delta.
+template <class S, class C, class F>
+__attribute__((always_inline)) inline void with_delta(const Matrix& delta, const F& f) {
+  if (delta.bytes == nullptr) return f.template operator()<C, NoDelta>();
+  switch (*delta.code) {
+    case RowCode::b1: return f.template operator()<C, CodedSource<S, RowCode::b1>>();
+    case RowCode::b2: return f.template operator()<C, CodedSource<S, RowCode::b2>>();
+    case RowCode::b3: return f.template operator()<C, CodedSource<S, RowCode::b3>>();
+    case RowCode::b4: return f.template operator()<C, CodedSource<S, RowCode::b4>>();
+    case RowCode::b8: return f.template operator()<C, CodedSource<S, RowCode::b8>>();
   }
 }
-
-/// Rows of kExpandedStride floats each.
-template <class S>
-void expand(const Piece& p, float* out) {
-  const Matrix& canonical = p.weight->canonical;
+template <class S, class F>
+__attribute__((always_inline)) inline void with_sources(const Linear& weight, const F& f) {
+  const Matrix& canonical = weight.canonical;
   if (!canonical.code) {
-    if (canonical.dtype == DType::bf16) return expand_from<S, PlainSource<S, DType::bf16>>(p, out);
-    if (canonical.dtype == DType::f16) return expand_from<S, PlainSource<S, DType::f16>>(p, out);
-    return expand_from<S, PlainSource<S, DType::f32>>(p, out);
+    if (canonical.dtype == DType::bf16) return with_delta<S, PlainSource<S, DType::bf16>>(weight.delta, f);
+    if (canonical.dtype == DType::f16) return with_delta<S, PlainSource<S, DType::f16>>(weight.delta, f);
+    return with_delta<S, PlainSource<S, DType::f32>>(weight.delta, f);
   }
   switch (*canonical.code) {
-    case RowCode::b1: return expand_from<S, CodedSource<S, RowCode::b1>>(p, out);
-    case RowCode::b2: return expand_from<S, CodedSource<S, RowCode::b2>>(p, out);
-    case RowCode::b3: return expand_from<S, CodedSource<S, RowCode::b3>>(p, out);
-    case RowCode::b4: return expand_from<S, CodedSource<S, RowCode::b4>>(p, out);
-    case RowCode::b8: return expand_from<S, CodedSource<S, RowCode::b8>>(p, out);
+    case RowCode::b1: return with_delta<S, CodedSource<S, RowCode::b1>>(weight.delta, f);
+    case RowCode::b2: return with_delta<S, CodedSource<S, RowCode::b2>>(weight.delta, f);
+    case RowCode::b3: return with_delta<S, CodedSource<S, RowCode::b3>>(weight.delta, f);
+    case RowCode::b4: return with_delta<S, CodedSource<S, RowCode::b4>>(weight.delta, f);
+    case RowCode::b8: return with_delta<S, CodedSource<S, RowCode::b8>>(weight.delta, f);
   }
 }
 
-template <class S>
+/// Into L2 what the next `step` rows have in these columns' place: their part of the memory between.
+inline void fetch_rows(const Matrix& m, std::int64_t row, std::int64_t step, const Piece& p) {
+  const std::byte* rows = m.bytes + (row + step) * m.row_stride();
+  const std::int64_t bytes = step * m.row_stride();
+  const std::byte* end = rows + bytes * (p.column + p.columns) / m.columns;
+  for (const std::byte* at = rows + bytes * p.column / m.columns; at < end; at += Ahead::kLine) {
+    __builtin_prefetch(at, 0, 2);
+  }
+}
+
+template <class S, class C, class D>
 void project_expanded(const ProjectionRange& r, const RowStarts& starts) {
   const Linear& weight = *r.projection.weight;
   const std::int64_t columns = weight.canonical.columns;
@@ -189,17 +201,109 @@ void project_expanded(const ProjectionRange& r, const RowStarts& starts) {
     for (std::int64_t k = 0; k < columns; k += kColumnBlock) {
       const std::int64_t left = columns - k;
       const Piece piece{&weight, k, left <= kColumnBlock ? left : kColumnBlock, row, rows};
-      expand<S>(piece, r.scratch);
+      expand<S, C, D>(piece, r.scratch);
+      const bool few = r.x.count <= kFewRows;
+      if (few && weight.delta.bytes != nullptr) fetch_rows(weight.delta, row, step, piece);
+      const Matrix& canonical = weight.canonical;
+      const std::int64_t ahead = step * canonical.row_stride();  // Bytes of as many rows more.
       const DotBlock block{.weights = reinterpret_cast<const std::byte*>(r.scratch),
                            .row_bytes = kExpandedStride * std::int64_t(sizeof(float)),
                            .columns = groups_of(piece.columns) * kCodeGroup,
                            .x = r.x.values + k,
                            .x_stride = r.x.stride,
                            .out = r.projection.out + row,
-                           .out_stride = weight.canonical.rows};
+                           .out_stride = canonical.rows,
+                           .next = few ? canonical.bytes + (row + step) * canonical.row_stride() + ahead * k / columns
+                                       : nullptr,
+                           .next_bytes = ahead * piece.columns / columns};
       dot_block<S, FloatWeights<S>>(block, starts.at(row, k), rows, r.x.count);
     }
   }
+}
+
+/// So few activation rows take weights from registers.
+constexpr std::int64_t kDirectRows = 2;
+
+/// N rows of weights from `row` on by M of activations, each group multiplied as soon as it is expanded: the same weights
+/// in the same order as the tiles', so the same sums.
+template <class S, class C, class D, int N, int M>
+void project_direct(const ProjectionRange& r, const RowStarts& starts, std::int64_t row) {
+  using Vec = typename S::Vec;
+  constexpr bool kDelta = !std::is_same_v<D, NoDelta>;
+  const Linear& weight = *r.projection.weight;
+  const std::int64_t columns = weight.canonical.columns;
+  const auto factor = [&](int n) { return S::all(weight.scale.empty() ? 1.0f : weight.scale[std::size_t(row + n)]); };
+  const Vec factors[2] = {factor(0), factor(N - 1)};
+  for (std::int64_t k = 0; k < columns; k += kColumnBlock) {
+    C canonical[2] = {C(weight.canonical, row, k), C(weight.canonical, row + N - 1, k)};
+    D delta[2] = {make_delta<D>(weight.delta, row, k), make_delta<D>(weight.delta, row + N - 1, k)};
+    Vec sums[N][M];
+    each<N>([&](auto n) { each<M>([&](auto m) { sums[n][m] = S::zero(); }); });
+    const float* x = r.x.values + k;
+    const auto groups = [&](std::int64_t count) __attribute__((always_inline)) {
+      for (; count > 0; --count) {
+        each<N>([&](auto n) {
+          canonical[n].enter();
+          if constexpr (kDelta) delta[n].enter();
+        });
+        each<kParts<S>>([&](auto part) {
+          each<N>([&](auto n) {
+            Vec even = canonical[n].even(part), odd = canonical[n].odd(part);
+            if constexpr (kDelta) {
+              even = S::mul_add(factors[n], even, delta[n].even(part));
+              odd = S::mul_add(factors[n], odd, delta[n].odd(part));
+            }
+            each<M>([&](auto m) {
+              const float* at = x + m * r.x.stride;
+              sums[n][m] = S::mul_add(even, S::load(at), sums[n][m]);
+              sums[n][m] = S::mul_add(odd, S::load(at + S::kLanes), sums[n][m]);
+            });
+          });
+          x += 2 * S::kLanes;
+        });
+      }
+    };
+    const std::int64_t here = columns - k <= kColumnBlock ? columns - k : kColumnBlock;
+    if constexpr (C::kPadded) {
+      groups(groups_of(here));
+    } else {
+      groups(here / kCodeGroup);
+      if (here % kCodeGroup != 0) {
+        for (C& c : canonical) c.pad(here % kCodeGroup);
+        groups(1);
+      }
+    }
+    const Start start = starts.at(row, k);
+    each<N>([&](auto n) {
+      each<M>([&](auto m) {
+        float* out = r.projection.out + m * weight.canonical.rows + row + n;
+        *out = start.with(S::sum(sums[n][m]), out, n, m);
+      });
+    });
+  }
+}
+
+template <class S, class C, class D, int M>
+void project_direct(const ProjectionRange& r, const RowStarts& starts) {
+  std::int64_t row = r.first;
+  for (; row + 2 <= r.last; row += 2) project_direct<S, C, D, 2, M>(r, starts, row);
+  if (row < r.last) project_direct<S, C, D, 1, M>(r, starts, row);
+}
+
+/// Formats that are worth code of their own.
+template <class S, class C, class D>
+constexpr bool kDirect = std::is_same_v<D, NoDelta> || std::is_same_v<D, CodedSource<S, RowCode::b1>> ||
+                         std::is_same_v<C, PlainSource<S, DType::bf16>>;
+
+template <class S>
+void project_composed(const ProjectionRange& r, const RowStarts& starts) {
+  with_sources<S>(*r.projection.weight, [&]<class C, class D>() {
+    if constexpr (kDirect<S, C, D>) {
+      if (r.x.count == 1) return project_direct<S, C, D, 1>(r, starts);
+      if (r.x.count == kDirectRows) return project_direct<S, C, D, 2>(r, starts);
+    }
+    project_expanded<S, C, D>(r, starts);
+  });
 }
 
 template <class S>
@@ -213,7 +317,7 @@ void project(const ProjectionRange& r) {
   if (is_plain(weight)) {
     project_plain<S>({weight.canonical, r.x, p.out, r.first, r.last}, starts);
   } else {
-    project_expanded<S>(r, starts);
+    project_composed<S>(r, starts);
   }
   if (r.lowered.values == nullptr) return;
   project_plain<S>({weight.up, r.lowered, p.out, r.first, r.last}, {.adds = true});

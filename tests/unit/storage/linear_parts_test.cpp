@@ -56,6 +56,8 @@ TEST_CASE("parts that exclude or lack one another are refused by their names") {
   CHECK(fault_of({"P.weight", "P.low_rank.up"}).find("P.low_rank.down") == 0);
   CHECK(fault_of({"P.weight", "P.low_rank.down"}).find("P.low_rank.up") == 0);
   CHECK(fault_of({"P.weight", "P.low_rank.down", "P.low_rank.up"}, false, 0).find("P.low_rank.down") == 0);
+  CHECK(fault_of({"P.weight", "P.low_rank.down", "P.low_rank.up"}, false, 6) == "none");
+  CHECK(fault_of({"P.weight", "P.low_rank.down", "P.low_rank.up"}, false, 7).find("P.low_rank.down") == 0);
   CHECK(fault_of({"P.weight", "P.delta.b1", "P.row_scale"}, true) == "none");
   CHECK(fault_of({"P.weight", "P.row_shift"}, true).find("P.row_shift") == 0);
   CHECK(fault_of({"P.weight", "P.low_rank.down", "P.low_rank.up"}, true).find("P.low_rank.down") == 0);
