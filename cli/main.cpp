@@ -13,6 +13,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/holder.hpp"
 #include "cli/key_files.hpp"
+#include "cli/merge/merge_command.hpp"
 #include "cli/mesh_config.hpp"
 #include "cli/process.hpp"
 #include "cli/signals.hpp"
@@ -271,6 +272,22 @@ CLI::App* add_ctl_command(CLI::App& group, const std::string& verb, const std::s
   return command;
 }
 
+CLI::App* add_merge_command(CLI::App& app, MergeCommandOptions& options) {
+  auto* command = app.add_subcommand("merge", "Find the fewest bytes in which a pool of models stays within each one's accuracy budget");
+  command->add_option("pool", options.pool, "The models, their tasks and budgets")->required()->type_name("POOL.toml");
+  command->add_option("-o,--output", options.output, "Write the merged models here, ready to serve")->type_name("DIR");
+  command->add_option("--state", options.state, "Where trials are kept; without it, beside the pool's file")->type_name("DIR");
+  command->add_flag("--resume", options.resume, "Go on with a merge that was broken off; its trials are not made again");
+  command->add_option("--threads", options.threads, "0: one a processor")->check(CLI::Range(0, 1024))->capture_default_str();
+  command->add_flag("--json", options.json, "Print the outcome for programs");
+  command->footer(
+      "Examples:\n"
+      "  sangam merge configs/merge_c.toml -o merged            five fine-tunes of one base, 2 points each\n"
+      "  sangam merge configs/merge_c.toml -o merged --resume   go on after a crash, to the same result\n"
+      "Exit codes: as of sangam; 0 also where a model cannot be certified, which the table says.");
+  return command;
+}
+
 Result<void> run_ctl(const std::string& verb, const CtlOptions& options) {
   if (verb == "models") return ctl_models(options);
   if (verb == "memory") return ctl_memory(options);
@@ -291,6 +308,7 @@ int main(int argc, char** argv) {
       "  sangam run worker/1 --config mesh.toml     one actor of a mesh that spans machines\n"
       "  sangam ask A-roman N0247=                  ask a running mesh\n"
       "  sangam ctl models                          what its workers hold\n"
+      "  sangam merge configs/merge_c.toml -o merged  make five models share what they can\n"
       "  sangam replay day.csv.gz --limit 1000      put a recorded load on it, and see what is on time\n"
       "Exit codes: 0 done; 1 failed; 2 wrong command line or configuration; 3 address cannot be listened on;\n"
       "  4 state folder cannot be used; 5 no mesh answers or it is not ready.");
@@ -328,6 +346,9 @@ int main(int argc, char** argv) {
   auto* health_command = app.add_subcommand("health", "Exit 0 when a mesh is ready");
   health_command->add_option("url", health_url, "What to ask")->capture_default_str();
 
+  MergeCommandOptions merging;
+  auto* merge_command = add_merge_command(app, merging);
+
   const TraceCommands traces(app);
   try {
     app.parse(argc, argv);
@@ -338,6 +359,7 @@ int main(int argc, char** argv) {
   if (run_command->parsed()) return run(serving);
   if (ask_command->parsed()) return report(ask(asking));
   if (keygen_command->parsed()) return report(make_keys(making.folder, making.nodes));
+  if (merge_command->parsed()) return report(merge_pool(merging));
   if (models_command->parsed()) return report(list_models(asking.url));
   for (auto* command : ctl_commands) {
     if (command->parsed()) return report(run_ctl(command->get_name(), operating));

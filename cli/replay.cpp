@@ -1,8 +1,6 @@
 // The shell around a replay: files in, load out, report.
 #include "cli/replay.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
@@ -13,6 +11,7 @@
 #include "cli/load_client.hpp"
 #include "cli/replay_answer.hpp"
 #include "cli/replay_plan.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/report_files.hpp"
 #include "cli/signals.hpp"
 #include "sim/report/figures.hpp"
@@ -54,35 +53,16 @@ Result<std::vector<MeshModel>> offered_models(const HttpBase& base, const std::s
   return models;
 }
 
-/// A line that is written over itself, where somebody looks.
-class ProgressLine {
- public:
-  ProgressLine(std::size_t all, Micros span) : all_(all), span_(span), shown_(::isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() {
-    if (shown_) std::cerr << "\r\033[K" << std::flush;
-  }
-
-  void show(const LoadProgress& progress, const sim::Outcome& outcome) const {
-    if (!shown_) return;
-    constexpr std::size_t kBar = 30;
-    const auto full = std::min(kBar, kBar * progress.ended / std::max<std::size_t>(all_, 1));
-    std::string bar;
-    for (std::size_t i = 0; i < kBar; ++i) bar += i < full ? "█" : "░";
-    std::cerr << "\r" << bar << " " << sim::grouped(std::int64_t(progress.ended)) << " of " << sim::grouped(std::int64_t(all_)) << ", "
-              << progress.sent - progress.ended << " open, tokens on time " << sim::percent(outcome.token_share()) << ", "
-              << sim::span_text(progress.since_start) << " of " << sim::span_text(span_) << "\033[K" << std::flush;
-  }
-
- private:
-  std::size_t all_;
-  Micros span_;
-  bool shown_;
-};
+std::string progress_of(const LoadProgress& progress, std::size_t all, Micros span, const sim::Outcome& outcome) {
+  return progress_bar(double(progress.ended) / double(std::max<std::size_t>(all, 1))) + " " + sim::grouped(std::int64_t(progress.ended)) + " of " +
+         sim::grouped(std::int64_t(all)) + ", " + std::to_string(progress.sent - progress.ended) + " open, tokens on time " +
+         sim::percent(outcome.token_share()) + ", " + sim::span_text(progress.since_start) + " of " + sim::span_text(span);
+}
 
 class Replay final : public LoadSource {
  public:
   Replay(const ReplayOptions& options, sim::Trace trace, std::vector<std::string> models)
-      : options_(options), trace_(std::move(trace)), models_(std::move(models)), line_(trace_.requests.size(), trace_.requests.back().arrival) {}
+      : options_(options), trace_(std::move(trace)), models_(std::move(models)) {}
 
   std::size_t count() const override { return trace_.requests.size(); }
   Micros due(std::size_t call) const override { return trace_.requests[call].arrival; }
@@ -112,7 +92,7 @@ class Replay final : public LoadSource {
   }
 
   bool on_tick(const LoadProgress& progress) override {
-    line_.show(progress, outcome_);
+    line_.show(progress_of(progress, trace_.requests.size(), trace_.requests.back().arrival, outcome_));
     return !wait_for_signal(Millis(0));
   }
 

@@ -1,14 +1,13 @@
 // Options to a scenario, a progress bar, and the report.
 #include "cli/simulate.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <iostream>
 #include <set>
 
 #include "actors/scheduler/policies.hpp"
+#include "cli/progress_line.hpp"
 #include "cli/report_files.hpp"
 #include "sim/report/figures.hpp"
 #include "sim/report/report.hpp"
@@ -95,13 +94,6 @@ Result<sim::Scenario> scenario_of(const SimulateOptions& options, const sim::Tra
   return scenario;
 }
 
-void show_progress(const std::string& name, double share) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  const auto filled = std::size_t(share * 40.0);
-  std::cerr << "\r" << name << " [" << std::string(filled, '#') << std::string(40 - filled, '.') << "] "
-            << int(share * 100.0) << " %" << (share >= 1.0 ? "\r\033[K" : "") << std::flush;
-}
-
 std::string json_of_all(const std::vector<sim::Report>& reports) {
   if (reports.size() == 1) return sim::json_of(reports.front());
   std::string text;
@@ -122,7 +114,8 @@ Result<void> simulate_and_report(const SimulateOptions& options) {
     sim::Scenario own = *scenario;
     if (const auto set = sim::set_control(own, name); !set) return set.error();
     own.title = name;
-    own.progress = [&](double share) { show_progress(name, share); };
+    ProgressLine line;
+    own.progress = [&](double share) { line.show(name + " " + progress_bar(share)); };
     reports.push_back(sim::make_report(sim::simulate(own, *trace).measured));
   }
   std::cout << (reports.size() == 1 ? sim::table_of(reports.front()) : sim::compare(reports));
