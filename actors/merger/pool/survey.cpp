@@ -13,6 +13,7 @@ namespace sangam::merging {
 namespace {
 
 constexpr const char* kTable = "model.embed_tokens";
+constexpr double kHarmless = 0.1;  // A slot that a few hundred items do not show to matter is not free: this share of the mean.
 constexpr double kUnseen = 0.02;
 constexpr double kDangerLeast = 1e-7;  // What a form does to a model is never taken to be nothing.
 
@@ -148,7 +149,8 @@ class Survey {
     const PoolState as_it_is(options_.model_of.size());
     const auto before = danger(model, as_it_is, **ops);
     if (!before) return before.error();
-    std::map<SiteIndex, double> sensitivity;  // Danger a unit of error.
+    std::map<SiteIndex, double> harms, errors;
+    double mean = 0.0;
     for (SiteIndex site = 0; site < options_.model_of.size(); ++site) {
       if (options_.model_of[site] != model) continue;
       PoolState state = as_it_is;
@@ -157,9 +159,14 @@ class Survey {
       if (!formed) return formed.error();
       const auto now = danger(model, state, **ops);
       if (!now) return now.error();
-      sensitivity[site] = std::max(*now - *before, kDangerLeast) / std::max((*formed)->error, 1e-12);
+      harms[site] = std::max(*now - *before, kDangerLeast);
+      errors[site] = std::max((*formed)->error, 1e-12);
+      mean += harms[site];
       report("probing slots", ++done_, options_.model_of.size());
     }
+    mean /= double(harms.size());
+    std::map<SiteIndex, double> sensitivity;  // Danger a unit of error.
+    for (const auto& [site, harm] : harms) sensitivity[site] = std::max(harm, kHarmless * mean) / errors[site];
     return weigh(model, sensitivity, *before, **ops);
   }
 
