@@ -3,21 +3,40 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "gpu/kernels/paged_kv.hpp"
 #include "messages/vocabulary/names.hpp"
 #include "storage/checkpoint/tensor.hpp"
+#include "storage/coding/row_code.hpp"
 
 namespace sangam {
 
 /// A weight as the checkpoint stores it, row-major and not necessarily aligned. Not owned.
 struct Matrix {
-  const std::byte* bytes = nullptr;
-  DType dtype = DType::bf16;  ///< bf16, f16 or f32
+  const std::byte* bytes = nullptr;  ///< Null: there is none.
+  DType dtype = DType::bf16;         ///< bf16, f16 or f32, unless the rows are coded.
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  std::optional<RowCode> code{};  ///< Each row is one of storage/coding.
+
+  [[nodiscard]] std::int64_t row_stride() const {
+    return code ? std::int64_t(row_bytes(*code, columns)) : columns * std::int64_t(bytes_of(dtype));
+  }
+};
+
+/// A linear map that may share most of its bytes with those of other models:
+///   W_row = scale_row canonical_row + delta_row        y = W x + shift sum(x) + up (down x)
+struct Linear {
+  Matrix canonical;               ///< (rows, columns)
+  Matrix delta{};                 ///< (rows, columns), coded; none: zero.
+  std::vector<float> scale{};     ///< (rows); empty: ones.
+  std::vector<float> shift{};     ///< (rows); empty: zeros.
+  Matrix down{};                  ///< (rank, columns), plain; none: zero.
+  Matrix up{};                    ///< (rows, rank), plain.
 };
 
 /// Activations: (count, width) fp32, rows adjacent.
@@ -29,7 +48,7 @@ struct Rows {
 
 /// One y = W x (+ bias) (+ y) of several that read the same x.
 struct Projection {
-  const Matrix* weight = nullptr;
+  const Linear* weight = nullptr;
   const float* bias = nullptr;  ///< (weight rows), or null
   float* out = nullptr;         ///< (row count, weight rows)
   bool adds = false;            ///< Adds to what `out` holds: the residual stream.
@@ -58,8 +77,8 @@ class Ops {
   /// "avx2", "portable"...
   [[nodiscard]] virtual std::string_view name() const = 0;
 
-  /// out (tokens, table columns): the tokens' rows of the table.
-  virtual void embed(const Matrix& table, std::span<const TokenId> tokens, float* out) = 0;
+  /// out (tokens, table columns): the tokens' rows of the table's W.
+  virtual void embed(const Linear& table, std::span<const TokenId> tokens, float* out) = 0;
 
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, per row; `out` may be x itself.
   virtual void rms_norm(const Rows& x, const float* weight, float epsilon, float* out) = 0;

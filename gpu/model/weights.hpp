@@ -13,19 +13,19 @@ namespace sangam {
 /// Vectors are kept as fp32 copies (a few kilobytes a layer); an empty one is absent.
 struct LayerWeights {
   std::vector<float> attention_norm;
-  Matrix q, k, v, o;
+  Linear q, k, v, o;
   std::vector<float> q_bias, k_bias, v_bias, o_bias;
   std::vector<float> q_norm, k_norm;
   std::vector<float> mlp_norm;
-  Matrix gate, up, down;
+  Linear gate, up, down;
   std::vector<float> gate_bias, up_bias, down_bias;
 };
 
 struct ModelWeights {
-  Matrix embedding;
+  Linear embedding;
   std::vector<LayerWeights> layers;
   std::vector<float> norm;
-  Matrix head;  ///< The embedding itself where they are tied.
+  Linear head;  ///< The embedding itself where they are tied.
 };
 
 /// Refuses, by name, what is missing, of another shape or size, or of a type that the kernels do not take.

@@ -1,4 +1,4 @@
-// Groups are packed by themselves, so that a kernel reads one with a load or two.
+// Codes one by one, as the header says: kernels take whole vectors of them.
 #include "storage/coding/row_code.hpp"
 
 #include <algorithm>
@@ -10,8 +10,6 @@
 
 namespace sangam {
 namespace {
-
-constexpr std::size_t kRowScale = 2;
 
 constexpr std::array<float, 2> kOneBit = {-1.0f, 1.0f};  // Of a unit normal 0.7979, which the scale takes in.
 constexpr std::array<float, 4> kTwoBits = {-1.5104f, -0.4528f, 0.4528f, 1.5104f};
@@ -28,41 +26,41 @@ constexpr std::array<float, 256> kEightBits = [] {
 
 struct Kind {
   RowCode code;
-  int bits;
   std::string_view suffix;
   std::span<const float> levels;
 };
-constexpr Kind kKinds[] = {{RowCode::b1, 1, "b1", kOneBit},
-                           {RowCode::b2, 2, "b2", kTwoBits},
-                           {RowCode::b3, 3, "b3", kThreeBits},
-                           {RowCode::b4, 4, "b4", kFourBits},
-                           {RowCode::b8, 8, "b8", kEightBits}};
+constexpr Kind kKinds[] = {{RowCode::b1, "b1", kOneBit},
+                           {RowCode::b2, "b2", kTwoBits},
+                           {RowCode::b3, "b3", kThreeBits},
+                           {RowCode::b4, "b4", kFourBits},
+                           {RowCode::b8, "b8", kEightBits}};
 
 const Kind& kind_of(RowCode code) { return kKinds[std::size_t(code)]; }
 
-std::size_t groups_of(std::int64_t columns) { return std::size_t((columns + kCodeGroup - 1) / kCodeGroup); }
-std::size_t group_bytes(RowCode code) { return std::size_t(kCodeGroup * bits_of(code) / 8); }
-
-/// `bits` of the code of column k, from `shift` on, at bit k * bits of the bytes at `at`.
-void put(std::byte* at, std::size_t k, int bits, std::uint8_t part) {
-  const std::size_t bit = k * std::size_t(bits);
+/// `bits` of a code at bits place * bits and on of the bytes at `at`.
+void put(std::byte* at, std::size_t place, int bits, unsigned part) {
+  const std::size_t bit = place * std::size_t(bits);
   at[bit / 8] |= std::byte(part << (bit % 8));
 }
-std::uint8_t get(const std::byte* at, std::size_t k, int bits) {
-  const std::size_t bit = k * std::size_t(bits);
-  return std::uint8_t((std::to_integer<unsigned>(at[bit / 8]) >> (bit % 8)) & ((1u << bits) - 1u));
+unsigned get(const std::byte* at, std::size_t place, int bits) {
+  const std::size_t bit = place * std::size_t(bits);
+  return (std::to_integer<unsigned>(at[bit / 8]) >> (bit % 8)) & ((1u << bits) - 1u);
 }
 
 constexpr std::size_t kUpperBits = 8;  // Of a group of three bits: where they begin.
 
-void put_code(RowCode code, std::byte* group, std::size_t k, std::uint8_t value) {
-  if (code != RowCode::b3) return put(group, k, bits_of(code), value);
-  put(group, k, 2, value & 3u);
-  put(group + kUpperBits, k, 1, std::uint8_t(value >> 2));
+std::size_t place_of(RowCode code, std::size_t k) { return code == RowCode::b4 ? k : k % 2 * 16 + k / 2; }
+
+void put_code(RowCode code, std::byte* group, std::size_t k, unsigned value) {
+  const std::size_t place = place_of(code, k);
+  if (code != RowCode::b3) return put(group, place, bits_of(code), value);
+  put(group, place, 2, value & 3u);
+  put(group + kUpperBits, place, 1, value >> 2);
 }
 std::uint8_t get_code(RowCode code, const std::byte* group, std::size_t k) {
-  if (code != RowCode::b3) return get(group, k, bits_of(code));
-  return std::uint8_t(get(group, k, 2) | get(group + kUpperBits, k, 1) << 2);
+  const std::size_t place = place_of(code, k);
+  if (code != RowCode::b3) return std::uint8_t(get(group, place, bits_of(code)));
+  return std::uint8_t(get(group, place, 2) | get(group + kUpperBits, place, 1) << 2);
 }
 
 /// Of a half that is finite and not negative.
@@ -73,7 +71,6 @@ float from_half(std::uint16_t half) {
 }  // namespace
 
 std::span<const float> levels(RowCode code) { return kind_of(code).levels; }
-int bits_of(RowCode code) { return kind_of(code).bits; }
 std::string_view suffix_of(RowCode code) { return kind_of(code).suffix; }
 
 std::optional<RowCode> row_code_named(std::string_view suffix) {
@@ -83,32 +80,32 @@ std::optional<RowCode> row_code_named(std::string_view suffix) {
   return std::nullopt;
 }
 
-std::size_t row_bytes(RowCode code, std::int64_t columns) {
-  return kRowScale + groups_of(columns) * (1 + group_bytes(code));
-}
-
 void pack_row(RowCode code, const CodedRow& row, std::span<std::byte> out) {
   const auto columns = std::int64_t(row.codes.size());
-  const std::size_t groups = groups_of(columns);
-  SANGAM_ASSERT(out.size() == row_bytes(code, columns) && row.group_scales.size() == groups, out.size(), columns);
+  const auto stride = std::size_t(group_stride(code));
+  SANGAM_ASSERT(out.size() == row_bytes(code, columns) && row.group_scales.size() == std::size_t(groups_of(columns)),
+                out.size(), columns);
   std::fill(out.begin(), out.end(), std::byte{});
-  std::memcpy(out.data(), &row.row_scale, kRowScale);
-  std::memcpy(out.data() + kRowScale, row.group_scales.data(), groups);
-  std::byte* codes = out.data() + kRowScale + groups;
+  std::memcpy(out.data(), &row.row_scale, kRowHeader);
+  std::byte* groups = out.data() + kRowHeader;
+  for (std::size_t g = 0; g < row.group_scales.size(); ++g) groups[g * stride] = std::byte{row.group_scales[g]};
   for (std::size_t k = 0; k < row.codes.size(); ++k) {
-    put_code(code, codes + k / kCodeGroup * group_bytes(code), k % kCodeGroup, row.codes[k]);
+    put_code(code, groups + k / kCodeGroup * stride + 1, k % kCodeGroup, row.codes[k]);
   }
 }
 
 CodedRow unpack_row(RowCode code, std::span<const std::byte> bytes, std::int64_t columns) {
-  const std::size_t groups = groups_of(columns);
   SANGAM_ASSERT(bytes.size() == row_bytes(code, columns), bytes.size(), columns);
-  CodedRow row{0, std::vector<std::uint8_t>(groups), std::vector<std::uint8_t>(std::size_t(columns))};
-  std::memcpy(&row.row_scale, bytes.data(), kRowScale);
-  std::memcpy(row.group_scales.data(), bytes.data() + kRowScale, groups);
-  const std::byte* codes = bytes.data() + kRowScale + groups;
+  const auto stride = std::size_t(group_stride(code));
+  CodedRow row{0, std::vector<std::uint8_t>(std::size_t(groups_of(columns))),
+               std::vector<std::uint8_t>(std::size_t(columns))};
+  std::memcpy(&row.row_scale, bytes.data(), kRowHeader);
+  const std::byte* groups = bytes.data() + kRowHeader;
+  for (std::size_t g = 0; g < row.group_scales.size(); ++g) {
+    row.group_scales[g] = std::to_integer<std::uint8_t>(groups[g * stride]);
+  }
   for (std::size_t k = 0; k < row.codes.size(); ++k) {
-    row.codes[k] = get_code(code, codes + k / kCodeGroup * group_bytes(code), k % kCodeGroup);
+    row.codes[k] = get_code(code, groups + k / kCodeGroup * stride + 1, k % kCodeGroup);
   }
   return row;
 }

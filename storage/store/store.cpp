@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// In the order of Family; RocksDB insists on its own "default".
-constexpr std::array kFamilyNames = {"meta", "catalog"};
+constexpr std::array kFamilyNames = {"meta", "catalog", "trajectory"};
 constexpr const char* kFormatKey = "format";
 constexpr const char* kFormat = "1";
 constexpr std::size_t kBufferBytes = 4 << 20;

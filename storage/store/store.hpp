@@ -15,7 +15,7 @@
 namespace sangam {
 
 /// Each family is a key space of its own; a batch may span several.
-enum class Family : std::uint8_t { meta, catalog };
+enum class Family : std::uint8_t { meta, catalog, trajectory };
 
 /// Changes that happen together or not at all, in order.
 class Batch {

@@ -25,7 +25,7 @@ class InputStatistics final : public Ops {
   [[nodiscard]] const Gram& head() const { return grams_.back(); }
 
   [[nodiscard]] std::string_view name() const override { return ops_.name(); }
-  void embed(const Matrix& table, std::span<const TokenId> tokens, float* out) override {
+  void embed(const Linear& table, std::span<const TokenId> tokens, float* out) override {
     next_ = 0;  // A step begins.
     ops_.embed(table, tokens, out);
   }

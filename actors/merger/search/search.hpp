@@ -16,7 +16,7 @@ struct Verdict {
   std::int64_t items = 0;
   std::int64_t lost = 0;  ///< Right before, wrong now.
   std::int64_t won = 0;
-  double bound = 0.0;     ///< Upper confidence bound of the drop, in points.
+  double bound = 0.0;     ///< Upper confidence bound of the drop, in points; the drop where that is beyond the budget.
   bool accepted = false;  ///< The bound is within the model's budget.
 
   /// In points: what of a hundred items is lost more than won.

@@ -7,6 +7,7 @@
 #include "gpu/kernels/cpu/cpu_ops.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -44,13 +45,15 @@ class Scratch {
   std::vector<float> floats_;
 };
 
+using cpu::LaneOrder;
+
 class CpuOps final : public Ops {
  public:
   CpuOps(const cpu::Kernels& kernels, int threads) : kernels_(kernels), pool_(threads) {}
 
   [[nodiscard]] std::string_view name() const override { return kernels_.name; }
 
-  void embed(const Matrix& table, std::span<const TokenId> tokens, float* out) override;
+  void embed(const Linear& table, std::span<const TokenId> tokens, float* out) override;
   void rms_norm(const Rows& x, const float* weight, float epsilon, float* out) override;
   void linear(const Rows& x, std::span<const Projection> projections) override;
   void rotate(float* heads, std::int64_t rows, std::int64_t heads_per_row, const Rotation& by) override;
@@ -62,27 +65,60 @@ class CpuOps final : public Ops {
   /// work(first, last) over [0, count), on all threads if `cost` multiplications are worth it.
   template <class Work>
   void divide(std::int64_t count, std::int64_t grain, std::int64_t cost, const Work& work) {
-    if (cost < kWorthThreads || pool_.threads() == 1) return work(std::int64_t{0}, count);
+    divide_numbered(count, grain, cost,
+                    [&](std::int64_t first, std::int64_t last, int) { work(first, last); });
+  }
+  /// The same, and which of the pool's threads it is.
+  template <class Work>
+  void divide_numbered(std::int64_t count, std::int64_t grain, std::int64_t cost, const Work& work) {
+    if (cost < kWorthThreads || pool_.threads() == 1) return work(std::int64_t{0}, count, 0);
     pool_.run([&](int part) {
       const Share share = share_of(count, part, pool_.threads(), grain);
-      if (share.first < share.last) work(share.first, share.last);
+      if (share.first < share.last) work(share.first, share.last, part);
     });
   }
 
-  cpu::PackedRows pack(const Rows& x, DType weights);
+  /// x in each order that a projection asks for.
+  using Packed = std::array<cpu::PackedRows, 2>;
+
+  cpu::PackedRows pack(const Rows& x, LaneOrder order, float* packed);
+  Packed pack_for(const Rows& x, std::span<const Projection> projections);
+  std::vector<cpu::PackedRows> lower(const Packed& x, std::span<const Projection> projections);
+  void project(std::span<const cpu::ProjectionRange> whole, std::int64_t multiplications);
 
   const cpu::Kernels& kernels_;
   ThreadPool pool_;
-  Scratch packed_;
+  std::array<Scratch, 2> packed_;  ///< By lane order.
+  Scratch packed_low_rank_;
+  Scratch low_rank_;
+  Scratch sums_;
+  Scratch expanded_;
   Scratch attention_;
 };
 
-void CpuOps::embed(const Matrix& table, std::span<const TokenId> tokens, float* out) {
-  const std::size_t row_bytes = std::size_t(table.columns) * bytes_of(table.dtype);
+void CpuOps::embed(const Linear& table, std::span<const TokenId> tokens, float* out) {
+  const Matrix& matrix = table.canonical;
+  const auto columns = std::size_t(matrix.columns);
+  const auto coded_row = [columns](const Matrix& m, TokenId token, float* row) {
+    const auto stride = std::size_t(m.row_stride());
+    decode_row(*m.code, {m.bytes + token * stride, stride}, {row, columns});
+  };
+  std::vector<float> delta(table.delta.bytes == nullptr ? 0 : columns);
   for (const TokenId token : tokens) {
-    SANGAM_ASSERT(token < table.rows, token, table.rows);
-    kernels_.widen(table.bytes + token * row_bytes, table.dtype, table.columns, out);
-    out += table.columns;
+    SANGAM_ASSERT(token < matrix.rows, token, matrix.rows);
+    if (matrix.code) {
+      coded_row(matrix, token, out);
+    } else {
+      kernels_.widen(matrix.bytes + token * std::size_t(matrix.row_stride()), matrix.dtype, matrix.columns, out);
+    }
+    if (!table.scale.empty()) {
+      for (std::size_t k = 0; k < columns; ++k) out[k] *= table.scale[token];
+    }
+    if (!delta.empty()) {
+      coded_row(table.delta, token, delta.data());
+      for (std::size_t k = 0; k < columns; ++k) out[k] += delta[k];
+    }
+    out += columns;
   }
 }
 
@@ -93,37 +129,113 @@ void CpuOps::rms_norm(const Rows& x, const float* weight, float epsilon, float* 
   });
 }
 
-cpu::PackedRows CpuOps::pack(const Rows& x, DType weights) {
-  // One line more than needed: rows a multiple of 4096 bytes apart would compete for the same lines of L1.
-  const std::int64_t stride = (x.width + kernels_.step - 1) / kernels_.step * kernels_.step + 16;
-  float* packed = packed_.at_least(std::size_t(x.count * stride));
+/// Floats from one packed row to the next. One line more than needed: rows a multiple of 4096 bytes apart would compete
+/// for the same lines of L1.
+std::int64_t packed_stride(std::int64_t width) { return groups_of(width) * kCodeGroup + 16; }
+
+cpu::PackedRows CpuOps::pack(const Rows& x, LaneOrder order, float* packed) {
+  const std::int64_t stride = packed_stride(x.width);
   divide(x.count, 1, x.count * x.width, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row) {
-      kernels_.pack(x.values + row * x.width, x.width, weights, packed + row * stride);
+      kernels_.pack(x.values + row * x.width, x.width, order, packed + row * stride);
     }
   });
   return {packed, x.count, stride};
 }
 
-void CpuOps::linear(const Rows& x, std::span<const Projection> projections) {
-  if (x.count == 0) return;
-  std::int64_t outputs = 0;
+CpuOps::Packed CpuOps::pack_for(const Rows& x, std::span<const Projection> projections) {
+  Packed packed;
+  const auto need = [&](LaneOrder order) {
+    cpu::PackedRows& rows = packed[std::size_t(order)];
+    if (rows.values != nullptr) return;
+    float* const memory = packed_[std::size_t(order)].at_least(std::size_t(x.count * packed_stride(x.width)));
+    rows = pack(x, order, memory);
+  };
+  bool shifts = false;
   for (const Projection& p : projections) {
-    SANGAM_ASSERT(p.weight->columns == x.width, p.weight->columns, x.width);
-    SANGAM_ASSERT(p.weight->dtype == projections.front().weight->dtype,
-                  "projections of one input share a type");
-    outputs += p.weight->rows;
+    need(cpu::order_of(*p.weight));
+    if (p.weight->down.bytes != nullptr) need(cpu::order_of(p.weight->down));
+    shifts = shifts || !p.weight->shift.empty();
   }
-  const cpu::PackedRows packed = pack(x, projections.front().weight->dtype);
-  divide(outputs, 8, outputs * x.width * x.count, [&](std::int64_t first, std::int64_t last) {
-    for (const Projection& p : projections) {
-      const std::int64_t rows = p.weight->rows;
-      const Share mine{std::clamp(first, std::int64_t{0}, rows), std::clamp(last, std::int64_t{0}, rows)};
-      if (mine.first < mine.last) kernels_.project({packed, p, mine.first, mine.last});
+  if (!shifts) return packed;
+  float* const sums = sums_.at_least(std::size_t(x.count));
+  for (std::int64_t row = 0; row < x.count; ++row) sums[row] = kernels_.sum(x.values + row * x.width, x.width);
+  for (cpu::PackedRows& rows : packed) rows.sums = sums;
+  return packed;
+}
+
+/// down x of each projection that has a low-rank part, packed for its `up`.
+std::vector<cpu::PackedRows> CpuOps::lower(const Packed& x, std::span<const Projection> projections) {
+  std::vector<cpu::PackedRows> lowered(projections.size());
+  std::vector<Linear> maps(projections.size());
+  std::vector<cpu::ProjectionRange> whole;
+  const std::int64_t count = std::max(x[0].count, x[1].count);
+  std::int64_t ranks = 0, strides = 0, multiplications = 0;
+  for (const Projection& p : projections) {
+    if (p.weight->down.bytes == nullptr) continue;
+    ranks += p.weight->down.rows;
+    strides += packed_stride(p.weight->down.rows);
+    multiplications += p.weight->down.rows * p.weight->down.columns * count;
+  }
+  if (ranks == 0) return lowered;
+  float* out = low_rank_.at_least(std::size_t(ranks * count));
+  float* packed = packed_low_rank_.at_least(std::size_t(strides * count));
+  for (std::size_t i = 0; i < projections.size(); ++i) {
+    const Matrix& down = projections[i].weight->down;
+    if (down.bytes == nullptr) continue;
+    maps[i].canonical = down;
+    whole.push_back({x[std::size_t(cpu::order_of(down))], {}, {&maps[i], nullptr, out}, 0, down.rows});
+    out += down.rows * count;
+  }
+  project(whole, multiplications);
+  auto done = whole.begin();
+  for (std::size_t i = 0; i < projections.size(); ++i) {
+    const Linear& weight = *projections[i].weight;
+    if (weight.down.bytes == nullptr) continue;
+    const std::int64_t rank = weight.down.rows;
+    lowered[i] = pack({(done++)->projection.out, count, rank}, cpu::order_of(weight.up), packed);
+    packed += packed_stride(rank) * count;
+  }
+  return lowered;
+}
+
+/// The rows of all ranges, divided over the threads.
+void CpuOps::project(std::span<const cpu::ProjectionRange> whole, std::int64_t multiplications) {
+  std::int64_t outputs = 0;
+  bool expands = false;
+  for (const cpu::ProjectionRange& range : whole) {
+    outputs += range.last;
+    expands = expands || !cpu::is_plain(*range.projection.weight);
+  }
+  float* const scratch =
+      expands ? expanded_.at_least(std::size_t(cpu::kExpandedFloats * pool_.threads())) : nullptr;
+  divide_numbered(outputs, 8, multiplications, [&](std::int64_t first, std::int64_t last, int part) {
+    for (cpu::ProjectionRange range : whole) {
+      const std::int64_t rows = range.last;
+      range.first = std::clamp(first, std::int64_t{0}, rows);
+      range.last = std::clamp(last, std::int64_t{0}, rows);
+      range.scratch = scratch + part * cpu::kExpandedFloats;
+      if (range.first < range.last) kernels_.project(range);
       first -= rows;
       last -= rows;
     }
   });
+}
+
+void CpuOps::linear(const Rows& x, std::span<const Projection> projections) {
+  if (x.count == 0) return;
+  std::vector<cpu::ProjectionRange> whole;
+  std::int64_t multiplications = 0;
+  const Packed packed = pack_for(x, projections);
+  const std::vector<cpu::PackedRows> lowered = lower(packed, projections);
+  for (std::size_t i = 0; i < projections.size(); ++i) {
+    const Projection& p = projections[i];
+    const Matrix& matrix = p.weight->canonical;
+    SANGAM_ASSERT(matrix.columns == x.width, matrix.columns, x.width);
+    whole.push_back({packed[std::size_t(cpu::order_of(*p.weight))], lowered[i], p, 0, matrix.rows});
+    multiplications += matrix.rows * x.width * x.count;
+  }
+  project(whole, multiplications);
 }
 
 void CpuOps::rotate(float* heads, std::int64_t rows, std::int64_t heads_per_row, const Rotation& by) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "gpu/kernels/cpu/kernels.hpp"
 #include "storage/checkpoint/tensor.hpp"
 
 namespace sangam::cpu {
@@ -76,14 +77,19 @@ struct RowTile {
   }
 };
 
-/// What a sum is added to.
+/// What becomes of a sum: the rows' factors, and what it is added to. Pointers to rows are to the block's first one.
 struct Start {
   const float* bias = nullptr;
   bool adds = false;
+  const float* scale = nullptr;
+  const float* shift = nullptr;  ///< Times
+  const float* sums = nullptr;   ///< (activation rows): the sums of their values.
 
-  [[nodiscard]] float value(const float* out, std::int64_t row) const {
-    if (bias == nullptr) return adds ? *out : 0.0f;
-    return adds ? *out + bias[row] : bias[row];
+  [[nodiscard]] float with(float sum, const float* out, std::int64_t n, std::int64_t m) const {
+    if (scale != nullptr) sum *= scale[n];
+    if (shift != nullptr) sum += shift[n] * sums[m];
+    if (bias == nullptr) return (adds ? *out : 0.0f) + sum;
+    return (adds ? *out + bias[n] : bias[n]) + sum;
   }
 };
 
@@ -161,7 +167,7 @@ struct Tile {
     });
     for (int m = 0; m < M; ++m) {
       float* out = b.out + (m0 + m) * b.out_stride + n0;
-      for (int n = 0; n < N; ++n) out[n] = start.value(out + n, n0 + n) + folded[m * N + n];
+      for (int n = 0; n < N; ++n) out[n] = start.with(folded[m * N + n], out + n, n0 + n, m0 + m);
     }
   }
 };
@@ -207,8 +213,6 @@ void dot_block(const DotBlock& b, const Start& start, std::int64_t n_count, std:
   }
 }
 
-/// Columns summed before the lanes are folded: six packed rows of it, beside two of weights, fit into L1.
-constexpr std::int64_t kColumnBlock = 1024;
 /// With more activation rows than this, arithmetic takes so long that the processor's own prefetching is enough.
 constexpr std::int64_t kFewRows = 64;
 /// Weight rows that stay in cache while all activation rows pass. Few: they and those that are fetched for the
@@ -218,9 +222,33 @@ constexpr std::int64_t row_block(std::int64_t count) {
   return count <= kFewRows ? 16 : 128;
 }
 
+/// Rows [first, last) of a plain matrix.
+struct MatrixRows {
+  const Matrix& matrix;
+  PackedRows x;
+  float* out;
+  std::int64_t first;
+  std::int64_t last;
+};
+
+/// The start of rows' sums; columns are summed block after block, and what belongs to a row once goes to the first one's.
+struct RowStarts {
+  const float* bias = nullptr;  ///< (matrix rows), as the others; null where there are none.
+  bool adds = false;
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+  const float* sums = nullptr;
+
+  [[nodiscard]] Start at(std::int64_t row, std::int64_t column) const {
+    const auto from = [row](const float* rows) { return rows == nullptr ? nullptr : rows + row; };
+    if (column > 0) return {.adds = true, .scale = from(scale)};
+    return {from(bias), adds, from(scale), from(shift), sums};
+  }
+};
+
 template <class S, class W>
-void project_typed(const ProjectionRange& r) {
-  const Matrix& matrix = *r.projection.weight;
+void project_typed(const MatrixRows& r, const RowStarts& starts) {
+  const Matrix& matrix = r.matrix;
   const std::int64_t row_bytes = matrix.columns * W::kBytes;
   const std::int64_t step = row_block(r.x.count);
   for (std::int64_t row = r.first; row < r.last; row += step) {
@@ -235,32 +263,30 @@ void project_typed(const ProjectionRange& r) {
           .columns = ends ? left : kColumnBlock,
           .x = r.x.values + k,
           .x_stride = r.x.stride,
-          .out = r.projection.out + row,
+          .out = r.out + row,
           .out_stride = matrix.rows,
           .next = r.x.count <= kFewRows ? next + k * W::kBytes * step : nullptr,
           .next_bytes = (ends ? left : kColumnBlock) * W::kBytes * step};
-      const float* bias = r.projection.bias == nullptr ? nullptr : r.projection.bias + row;
-      const Start start = k > 0 ? Start{nullptr, true} : Start{bias, r.projection.adds};
-      dot_block<S, W>(block, start, row + step <= r.last ? step : r.last - row, r.x.count);
+      dot_block<S, W>(block, starts.at(row, k), row + step <= r.last ? step : r.last - row, r.x.count);
     }
   }
 }
 
 template <class S>
-void project(const ProjectionRange& r) {
-  switch (r.projection.weight->dtype) {
-    case DType::bf16: return project_typed<S, Bf16Weights<S>>(r);
-    case DType::f16: return project_typed<S, HalfWeights<S>>(r);
-    default: return project_typed<S, FloatWeights<S>>(r);
+void project_plain(const MatrixRows& r, const RowStarts& starts) {
+  switch (r.matrix.dtype) {
+    case DType::bf16: return project_typed<S, Bf16Weights<S>>(r, starts);
+    case DType::f16: return project_typed<S, HalfWeights<S>>(r, starts);
+    default: return project_typed<S, FloatWeights<S>>(r, starts);
   }
 }
 
-/// One row of activations in the order in which the weights' steps give their elements.
+/// One row of activations in the order in which the weights' steps give their elements, to the end of a group.
 template <class S>
-void pack(const float* x, std::int64_t width, DType weights, float* packed) {
+void pack(const float* x, std::int64_t width, LaneOrder order, float* packed) {
   constexpr std::int64_t kStep = 2 * S::kLanes;
   std::int64_t k = 0;
-  if (weights == DType::bf16) {
+  if (order == LaneOrder::even_odd) {
     for (; k + kStep <= width; k += kStep) {
       for (int lane = 0; lane < S::kLanes; ++lane) {
         packed[k + lane] = x[k + 2 * lane];
@@ -272,10 +298,11 @@ void pack(const float* x, std::int64_t width, DType weights, float* packed) {
     __builtin_memcpy(packed, x, std::size_t(whole) * sizeof(float));
     k = whole;
   }
-  if (k == width) return;
-  for (int i = 0; i < kStep; ++i) {
-    const std::int64_t from = weights == DType::bf16 ? 2 * (i % S::kLanes) + i / S::kLanes : i;
-    packed[k + i] = k + from < width ? x[k + from] : 0.0f;
+  for (const std::int64_t end = groups_of(width) * kCodeGroup; k < end; k += kStep) {
+    for (int i = 0; i < kStep; ++i) {
+      const std::int64_t from = k + (order == LaneOrder::even_odd ? 2 * (i % S::kLanes) + i / S::kLanes : i);
+      packed[k + i] = from < width ? x[from] : 0.0f;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/kernels/cpu/attention_tiles.hpp"
+#include "gpu/kernels/cpu/expanded_rows.hpp"
 #include "gpu/kernels/cpu/kernels.hpp"
 
 namespace sangam::cpu {
@@ -10,8 +11,8 @@ namespace {
 template <class S>
 constexpr Kernels list_kernels(const char* name) {
   return Kernels{.name = name,
-                 .step = 2 * S::kLanes,
                  .pack = pack<S>,
+                 .sum = sum_of<S>,
                  .project = project<S>,
                  .attend = attend<S>,
                  .attention_scratch = attention_scratch<S>,

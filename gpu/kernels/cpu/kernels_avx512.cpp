@@ -3,6 +3,7 @@
 #include "gpu/kernels/cpu/lanes_avx512.hpp"
 // The templates need the lanes above.
 #include "gpu/kernels/cpu/attention_tiles.hpp"
+#include "gpu/kernels/cpu/codes_avx512.hpp"
 #include "gpu/kernels/cpu/kernel_list.hpp"
 
 namespace sangam::cpu {

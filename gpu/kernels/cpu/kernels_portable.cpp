@@ -3,6 +3,7 @@
 #include "gpu/kernels/cpu/lanes_portable.hpp"
 // The templates need the lanes above.
 #include "gpu/kernels/cpu/attention_tiles.hpp"
+#include "gpu/kernels/cpu/codes_portable.hpp"
 #include "gpu/kernels/cpu/kernel_list.hpp"
 
 namespace sangam::cpu {

@@ -56,6 +56,15 @@ void for_vectors(std::int64_t count, float* out, F&& f) {
 }
 
 template <class S>
+float sum_of(const float* x, std::int64_t width) {
+  typename S::Vec sums = S::zero();
+  std::int64_t i = 0;
+  for (; i + S::kLanes <= width; i += S::kLanes) sums = S::add(S::load(x + i), sums);
+  if (i < width) sums = S::add(load_some<S>(x + i, width - i), sums);
+  return S::sum(sums);
+}
+
+template <class S>
 void rms_norm(const Rows& x, const float* weight, float epsilon, float* out) {
   for (std::int64_t row = 0; row < x.count; ++row) {
     const float* in = x.values + row * x.width;

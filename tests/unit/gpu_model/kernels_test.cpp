@@ -27,7 +27,7 @@ std::vector<float> random_floats(std::size_t count, float reach, std::uint32_t s
 struct Stored {
   std::vector<std::byte> bytes;
   std::vector<double> values;
-  Matrix matrix;
+  Linear linear;
 };
 
 /// One byte of offset: checkpoints do not promise alignment.
@@ -56,7 +56,7 @@ Stored random_matrix(DType dtype, std::int64_t rows, std::int64_t columns, std::
     const double magnitude = std::ldexp(1.0 + double(mantissa) / double(1 << mantissa_bits), exponent);
     stored.values.push_back(negative ? -magnitude : magnitude);
   }
-  stored.matrix = {stored.bytes.data() + 1, dtype, rows, columns};
+  stored.linear.canonical = {stored.bytes.data() + 1, dtype, rows, columns};
   return stored;
 }
 
@@ -104,8 +104,8 @@ void check_linear(Ops& ops, DType dtype, std::int64_t rows, std::int64_t columns
   }
   std::vector<float> out(plain.size(), NAN);
   std::vector<float> added = before;
-  const Projection both[] = {{&w.matrix, nullptr, out.data(), false},
-                             {&w.matrix, bias.data(), added.data(), true}};
+  const Projection both[] = {{&w.linear, nullptr, out.data(), false},
+                             {&w.linear, bias.data(), added.data(), true}};
   ops.linear({x.data(), count, columns}, both);
   const double tolerance = rounding_bound(columns, magnitude);
   CHECK(largest_error(out, plain) < tolerance);
@@ -131,14 +131,14 @@ TEST_CASE("linear maps give the same bits for a row alone, in any batch, and wit
     for_every_isa(1, [&](Ops& ops) {
       std::vector<float> alone(std::size_t(count * rows));
       for (std::int64_t m = 0; m < count; ++m) {
-        const Projection one[] = {{&w.matrix, nullptr, alone.data() + m * rows, false}};
+        const Projection one[] = {{&w.linear, nullptr, alone.data() + m * rows, false}};
         ops.linear({x.data() + m * columns, 1, columns}, one);
       }
       for (int threads = 1; threads <= 3; ++threads) {
         auto others = make_cpu_ops({isa_named(ops.name()).value(), threads}).value();
         for (std::int64_t batch = 2; batch <= count; ++batch) {
           std::vector<float> together(std::size_t(batch * rows));
-          const Projection all[] = {{&w.matrix, nullptr, together.data(), false}};
+          const Projection all[] = {{&w.linear, nullptr, together.data(), false}};
           others->linear({x.data(), batch, columns}, all);
           CHECK(std::memcmp(together.data(), alone.data(), together.size() * sizeof(float)) == 0);
         }
@@ -153,7 +153,7 @@ TEST_CASE("a row of an embedding is the stored values, exactly") {
       const Stored table = random_matrix(dtype, 7, 37, kSeed);
       const TokenId tokens[] = {6, 0, 3};
       std::vector<float> out(3 * 37);
-      ops.embed(table.matrix, tokens, out.data());
+      ops.embed(table.linear, tokens, out.data());
       for (std::size_t i = 0; i < out.size(); ++i)
         CHECK(double(out[i]) == table.values[tokens[i / 37] * 37 + i % 37]);
     }

@@ -65,15 +65,6 @@ TEST_CASE("every tensor that is missing, misshapen or cut is refused by its name
   }
 }
 
-TEST_CASE("projections of one input that are stored in different types are refused") {
-  auto ops = make_cpu_ops({Isa::best, 1}).value();
-  const RandomModel weights(tiny_model(), 1);
-  const auto mixed = create(weights.config(), weights, *ops, [](std::string_view name, TensorView& view) {
-    if (name == "model.layers.1.mlp.up_proj.weight") view.dtype = DType::f16;
-  });
-  CHECK(mixed.error().context.find("model.layers.1.mlp.") == 0);
-}
-
 TEST_CASE("a configuration that no tensor could satisfy is refused") {
   auto ops = make_cpu_ops({Isa::best, 1}).value();
   const RandomModel weights(tiny_model(), 1);

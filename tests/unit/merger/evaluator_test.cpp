@@ -48,7 +48,7 @@ class Recorder final : public Ops {
   std::vector<DenseMatrix> seen;  // In the order of the calls of one step.
 
   std::string_view name() const override { return ops_.name(); }
-  void embed(const Matrix& table, std::span<const TokenId> tokens, float* out) override { ops_.embed(table, tokens, out); }
+  void embed(const Linear& table, std::span<const TokenId> tokens, float* out) override { ops_.embed(table, tokens, out); }
   void rms_norm(const Rows& x, const float* w, float e, float* out) override { ops_.rms_norm(x, w, e, out); }
   void linear(const Rows& x, std::span<const Projection> projections) override {
     seen.push_back({x.count, x.width, {x.values, x.values + x.count * x.width}});

@@ -72,20 +72,30 @@ TEST_CASE("what is packed is unpacked again") {
 }
 
 TEST_CASE("bits lie where the header says") {
-  CodedRow row{0x3c00, {1}, std::vector<std::uint8_t>(32, 0)};
+  CodedRow row{0x3c01, {9, 7}, std::vector<std::uint8_t>(64, 0)};
   row.codes[0] = 5;   // Three bits: lower two 01, upper one 1.
-  row.codes[9] = 6;   // 10 and 1.
-  std::vector<std::byte> bytes(row_bytes(RowCode::b3, 32));
+  row.codes[9] = 6;   // 10 and 1, at place 16 + 4.
+  row.codes[34] = 7;  // Of the second group, at place 1.
+  std::vector<std::byte> bytes(row_bytes(RowCode::b3, 64));
   pack_row(RowCode::b3, row, bytes);
-  CHECK(bytes[3] == std::byte{0b01});
-  CHECK(bytes[3 + 2] == std::byte{0b1000});  // Column 9: bits 18 and 19.
-  CHECK(bytes[3 + 8] == std::byte{0b1});
-  CHECK(bytes[3 + 8 + 1] == std::byte{0b10});
-  row.codes.assign(32, 0);
-  row.codes[3] = 0xa;
-  std::vector<std::byte> four(row_bytes(RowCode::b4, 32));
-  pack_row(RowCode::b4, row, four);
+  std::vector<std::byte> expected(2 + 2 * 13);
+  expected[0] = std::byte{0x01}, expected[1] = std::byte{0x3c};
+  expected[2] = std::byte{9}, expected[2 + 13] = std::byte{7};
+  expected[3] = std::byte{0b01};
+  expected[3 + 5] = std::byte{0b10};  // Bits 40 and 41.
+  expected[3 + 8] = std::byte{0b1};
+  expected[3 + 8 + 2] = std::byte{0b10000};  // Bit 20.
+  expected[16] = std::byte{0b1100};
+  expected[16 + 8] = std::byte{0b10};
+  CHECK(bytes == expected);
+
+  CodedRow one{0x3c00, {1}, std::vector<std::uint8_t>(32, 0)};
+  one.codes[3] = 0xa;
+  std::vector<std::byte> four(row_bytes(RowCode::b4, 32)), eight(row_bytes(RowCode::b8, 32));
+  pack_row(RowCode::b4, one, four);
   CHECK(four[3 + 1] == std::byte{0xa0});
+  pack_row(RowCode::b8, one, eight);
+  CHECK(eight[3 + 16 + 1] == std::byte{0xa});
 }
 
 TEST_CASE("a weight is the row's scale times the group's steps times its level") {
