@@ -156,7 +156,7 @@ TEST_CASE("the bound rises with lost items and falls with won ones and with alph
 }
 
 TEST_CASE("the sequential test stops early at two points of budget and two percent of changes") {
-  // A constant bet at the best stake decides 97 % of 1273 items' runs with 33 % of the items.
+  // A constant bet at the best stake decides 97 % of the runs with 33 % of the items.
   const auto played = play(1273, {0.01, 0.01}, {.points = 2.0, .alpha = 0.05}, 2000);
   CHECK(played.within >= 0.94);
   CHECK(played.items <= 0.45);
