@@ -97,6 +97,7 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   command->add_option("--dispatch", options.dispatch, "How requests are sent to workers")->type_name("POLICY")->capture_default_str();
   command->add_option("--workers", options.workers, "The fleet; 768 devices where it is not given")->type_name("DEVICES=COUNT")->delimiter(',');
   command->add_option("--base", options.base, "What the apps' models are fine-tunes of, where the trace is not W0")->capture_default_str();
+  command->add_option("--shared", options.shared, "Of their weights, what fine-tunes of one base have in common")->check(CLI::Range(0.0, 1.0))->type_name("SHARE")->capture_default_str();
   command->add_option("--seed", options.seed, "Of W0 and of scaling")->capture_default_str();
   command->add_option("--rate", options.rate, "Times as many requests")->capture_default_str();
   command->add_option("--from", options.part.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
