@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <iostream>
 #include <set>
 
@@ -74,6 +75,7 @@ Result<sim::Scenario> scenario_of(const SimulateOptions& options, const sim::Tra
   scenario.clients.slo_factor = options.slo;
   scenario.clients.requeue_when_late = !options.refuse;
   scenario.autoscaler.sizes.attainment = options.attainment;
+  scenario.shared_share = options.shared;
   const auto dispatch = dispatch_policy(options.dispatch);
   if (!dispatch) return dispatch.error();
   scenario.scheduler.policy = *dispatch;
@@ -94,6 +96,16 @@ Result<sim::Scenario> scenario_of(const SimulateOptions& options, const sim::Tra
   return scenario;
 }
 
+/// What the fleet did with its models.
+std::string models_of(const sim::SimulatedRun& run) {
+  const auto wakes = double(std::max<std::int64_t>(run.wake_ups.count, 1));
+  char text[200];
+  std::snprintf(text, sizeof text, "%s: %.2f models on a worker in use; %lld wake-ups of %.2f s and %.1f GB in the mean\n",
+                run.measured.title.c_str(), run.models_on, static_cast<long long>(run.wake_ups.count),
+                double(run.wake_ups.took.count()) / 1e6 / wakes, double(run.wake_ups.copied.count()) / 1e9 / wakes);
+  return text;
+}
+
 std::string json_of_all(const std::vector<sim::Report>& reports) {
   if (reports.size() == 1) return sim::json_of(reports.front());
   std::string text;
@@ -110,15 +122,18 @@ Result<void> simulate_and_report(const SimulateOptions& options) {
   auto scenario = scenario_of(options, *trace);
   if (!scenario) return scenario.error();
   std::vector<sim::Report> reports;
+  std::string models;
   for (const std::string& name : options.controls) {
     sim::Scenario own = *scenario;
     if (const auto set = sim::set_control(own, name); !set) return set.error();
     own.title = name;
     ProgressLine line;
     own.progress = [&](double share) { line.show(name + " " + progress_bar(share)); };
-    reports.push_back(sim::make_report(sim::simulate(own, *trace).measured));
+    const sim::SimulatedRun run = sim::simulate(own, *trace);
+    models += models_of(run);
+    reports.push_back(sim::make_report(run.measured));
   }
-  std::cout << (reports.size() == 1 ? sim::table_of(reports.front()) : sim::compare(reports));
+  std::cout << (reports.size() == 1 ? sim::table_of(reports.front()) : sim::compare(reports)) << "\n" << models;
   if (const auto written = write_report(options.json, json_of_all(reports)); !written) return written.error();
   return write_report(options.svg, options.svg.empty() ? "" : sim::svg_of(reports));
 }

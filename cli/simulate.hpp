@@ -19,6 +19,7 @@ struct SimulateOptions {
   std::vector<std::string> controls{"sangam"};
   std::string dispatch = "lst_imh";
   std::string base = "dense-8b";  ///< Of the models, where the trace is not W0.
+  double shared = 0.0;  ///< Of their weights, what fine-tunes of one base have in common.
   std::vector<std::string> workers;  ///< "DEVICES=COUNT"; empty: 768 devices as W0 needs them.
   double attainment = 0.999;
   double slo = 1.0;

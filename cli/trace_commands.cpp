@@ -9,6 +9,7 @@
 #include "sim/report/trace_table.hpp"
 #include "sim/trace/trace_file.hpp"
 #include "sim/trace/w0.hpp"
+#include "sim/trace/w0_apps.hpp"
 #include "sim/world/controls.hpp"
 
 namespace sangam {
@@ -19,8 +20,7 @@ constexpr std::size_t kRequestsMax = 100'000'000;  // 3 GB in memory.
 struct GenerateOptions {
   bool w0 = false;  ///< There is no other one yet, but the command says which.
   std::uint64_t seed = 1;
-  std::size_t requests = sim::kW0Requests;
-  double minutes = sim::kW0Minutes;
+  sim::W0Options day;
   std::string output;
 };
 
@@ -28,8 +28,15 @@ CLI::App* add_generate(CLI::App& group, GenerateOptions& options) {
   auto* command = group.add_subcommand("generate", "Write a generated trace");
   command->add_flag("--w0", options.w0, "The day of a service with 62 apps on 9 models")->required();
   command->add_option("--seed", options.seed, "The same seed gives the same trace")->capture_default_str();
-  command->add_option("--requests", options.requests, "How many")->check(CLI::Range(std::size_t{1}, kRequestsMax))->capture_default_str();
-  command->add_option("--minutes", options.minutes, "What the day is pressed into")->check(CLI::Range(0.01, 1e6))->capture_default_str();
+  command->add_option("--requests", options.day.requests, "How many")->check(CLI::Range(std::size_t{1}, kRequestsMax))->capture_default_str();
+  command->add_option("--minutes", options.day.minutes, "What the day is pressed into")->check(CLI::Range(0.01, 1e6))->capture_default_str();
+  command->add_option("--burst-hold", options.day.burst_hold_s, "Seconds of the day that a jump of an app's rate holds, in the median")
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->type_name("S")
+      ->capture_default_str();
+  command->add_option("--first-share", options.day.first_share, "Of requests, the first app's; 0.3 where it is not given, 0.426 is Zipf's law")
+      ->check(CLI::Range(sim::kFirstShareLeast, sim::kFirstShareMost))
+      ->type_name("SHARE");
   command->add_option("-o,--output", options.output, "Where to; .gz compresses")->required()->type_name("FILE.csv.gz");
   return command;
 }
@@ -90,6 +97,7 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   command->add_option("--dispatch", options.dispatch, "How requests are sent to workers")->type_name("POLICY")->capture_default_str();
   command->add_option("--workers", options.workers, "The fleet; 768 devices where it is not given")->type_name("DEVICES=COUNT")->delimiter(',');
   command->add_option("--base", options.base, "What the apps' models are fine-tunes of, where the trace is not W0")->capture_default_str();
+  command->add_option("--shared", options.shared, "Of their weights, what fine-tunes of one base have in common")->check(CLI::Range(0.0, 1.0))->type_name("SHARE")->capture_default_str();
   command->add_option("--seed", options.seed, "Of W0 and of scaling")->capture_default_str();
   command->add_option("--rate", options.rate, "Times as many requests")->capture_default_str();
   command->add_option("--from", options.part.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
@@ -113,7 +121,7 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
 }
 
 Result<void> generate(const GenerateOptions& options) {
-  return sim::write_trace(sim::w0(options.seed, options.requests, options.minutes), options.output);
+  return sim::write_trace(sim::w0(options.seed, options.day), options.output);
 }
 
 Result<void> show(const std::string& file) {

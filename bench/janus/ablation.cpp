@@ -14,6 +14,8 @@ using janus::percent_of;
 
 constexpr std::int64_t kJump = 60;  // Seconds.
 constexpr std::int64_t kEnd = 120;
+/// The first is the fleet of the other arms, once more with the rows of this comparison.
+constexpr double kShared[] = {0.0, 0.6, 0.8};
 
 /// One app of W0 at a steady 20 requests a second that jumps to eight times as many within 5 s.
 sim::Trace burst() {
@@ -43,6 +45,19 @@ double recovery(const janus::ArmResult& result) {
   return double(last_bad - kJump);
 }
 
+void print_shared(Report& report, const std::string& name, const janus::ArmResult& result) {
+  const sim::Report& day = result.report;
+  const auto wakes = double(std::max<std::int64_t>(result.wake_ups.count, 1));
+  const double worst = day.worst_app() != nullptr ? percent_of(day.worst_app()->outcome.token_share()) : 0.0;
+  report.row({name + ": tokens on time", percent_of(day.all.token_share()), "%", "", "", true});
+  report.row({name + ": tokens on time, worst app", worst, "%", "", "", true});
+  report.row({name + ": device-hours", day.device_hours.value_or(0.0), "h", "", "", true});
+  report.row({name + ": models on a worker in use", result.models_on, "", "", "", true});
+  report.row({name + ": wake-ups", double(result.wake_ups.count), "", "", "", true});
+  report.row({name + ": mean time of a wake-up", double(result.wake_ups.took.count()) / 1e6 / wakes, "s", "", "", true});
+  report.row({name + ": mean bytes of a wake-up", double(result.wake_ups.copied.count()) / 1e9 / wakes, "GB", "", "", true});
+}
+
 }  // namespace
 }  // namespace sangam
 
@@ -60,6 +75,11 @@ int main(int argc, char** argv) {
     arms.push_back({name, set, &trace, {}});
     arms.push_back({name, set, &jump, {}});
   }
+  const std::size_t first_shared = arms.size();
+  for (const double share : kShared) {
+    const std::string name = "sangam, fine-tunes share " + Report::number(100.0 * share) + " % of their weights";
+    arms.push_back({name, [share](sim::Scenario& s) { s.shared_share = share; }, &trace, {}});
+  }
   const auto results = janus::run_arms(arms);
   report.row({"seed", double(seed), "", "", "", true});
   for (std::size_t i = 0; i < pools.size(); ++i) {
@@ -71,4 +91,5 @@ int main(int argc, char** argv) {
     const bool ours = name == "sangam";
     report.row({name + ": recovery after a jump to 8 times the rate", seconds, "s", ours ? "Janus: about 9 s" : "", ours ? "<= 3" : "", !ours || seconds <= 3.0});
   }
+  for (std::size_t i = first_shared; i < arms.size(); ++i) print_shared(report, arms[i].name, results[i]);
 }

@@ -28,8 +28,11 @@ std::vector<ArmResult> run_arms(const std::vector<Arm>& arms) {
       if (arms[i].set) arms[i].set(scenario);
       scenario.title = arms[i].name;
       const auto begin = std::chrono::steady_clock::now();
-      sim::MeasuredRun measured = sim::simulate(scenario, *arms[i].trace).measured;
+      sim::SimulatedRun run = sim::simulate(scenario, *arms[i].trace);
       results[i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      results[i].models_on = run.models_on;
+      results[i].wake_ups = run.wake_ups;
+      sim::MeasuredRun& measured = run.measured;
       std::erase_if(measured.records, [&](const auto& record) { return record.arrival < arms[i].counts_from; });
       results[i].report = sim::make_report(measured);
       results[i].measured = std::move(measured);

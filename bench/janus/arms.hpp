@@ -23,6 +23,8 @@ struct Arm {
 struct ArmResult {
   sim::Report report;
   sim::MeasuredRun measured;
+  double models_on = 0.0;  ///< As in SimulatedRun, and so is the next.
+  sim::WakeUps wake_ups;
   double seconds = 0.0;  ///< What the simulation took.
 };
 

@@ -19,6 +19,18 @@ janus::Arm attainment(double target, const sim::Trace& trace) {
   return {"sized for " + Report::number(100.0 * target) + " %", [target](sim::Scenario& s) { s.autoscaler.sizes.attainment = target; }, &trace, {}};
 }
 
+sim::Trace with_hold(std::uint64_t seed, double seconds) {
+  sim::W0Options options;
+  options.burst_hold_s = seconds;
+  return sim::w0(seed, options);
+}
+
+sim::Trace with_first_share(std::uint64_t seed, double share) {
+  sim::W0Options options;
+  options.first_share = share;
+  return sim::w0(seed, options);
+}
+
 }  // namespace
 }  // namespace sangam
 
@@ -28,9 +40,13 @@ int main(int argc, char** argv) {
   const std::uint64_t seed = janus::seed_of(argc, argv);
   const sim::Trace day = sim::w0(seed);
   const sim::Trace other_day = sim::w0(seed + 1);
+  const sim::Trace brief = with_hold(seed, 90.0);
+  const sim::Trace lasting = with_hold(seed, 1'440.0);
+  const sim::Trace zipf = with_first_share(seed, 0.426);
   const std::vector<janus::Arm> arms = {
       {"as in janus_w0", {}, &day, {}}, {"another seed", {}, &other_day, {}}, damage(0.3, day),       damage(0.7, day),
-      objective(0.8, day),              objective(2.0, day),                  attainment(0.99, day), attainment(0.9999, day)};
+      objective(0.8, day),              objective(2.0, day),                  attainment(0.99, day), attainment(0.9999, day),
+      {"bursts hold 90 s instead of 360", {}, &brief, {}}, {"bursts hold 1440 s", {}, &lasting, {}}, {"first app asks 42.6 % instead of 30", {}, &zipf, {}}};
   const auto results = janus::run_arms(arms);
   report.row({"seed", double(seed), "", "", "", true});
   for (std::size_t i = 0; i < arms.size(); ++i) {

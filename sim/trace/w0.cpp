@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "messages/vocabulary/assert.hpp"
 #include "sim/trace/random.hpp"
 #include "sim/trace/w0_apps.hpp"
 #include "sim/trace/w0_lengths.hpp"
@@ -23,11 +24,11 @@ std::uint64_t seed_of(std::uint64_t seed, std::uint64_t stream) {
 constexpr std::uint64_t kArrivalStream = 1000;  // Apps have the streams from 0: their day; from 2000: their lengths.
 constexpr std::uint64_t kLengthStream = 2000;
 
-std::vector<std::vector<float>> rates(std::uint64_t seed) {
+std::vector<std::vector<float>> rates(std::span<const App> apps, std::uint64_t seed, double burst_hold) {
   std::vector<std::vector<float>> days;
-  for (const auto& app : w0_apps()) {
+  for (const auto& app : apps) {
     Random random(seed_of(seed, days.size()));
-    days.push_back(draw_day(app, int(days.size()) + 1, random).rate);
+    days.push_back(draw_day(app, int(days.size()) + 1, random, burst_hold).rate);
     for (auto& rate : days.back()) rate *= float(app.request_share);
   }
   return days;
@@ -63,20 +64,22 @@ void for_each_arrival(const std::vector<std::vector<float>>& rates, std::span<co
 
 }  // namespace
 
-Trace w0(std::uint64_t seed, std::size_t requests, double minutes) {
+Trace w0(std::uint64_t seed, const W0Options& options) {
+  SANGAM_ASSERT(options.burst_hold_s > 0.0, options.burst_hold_s);
+  const std::vector<App> apps = options.first_share ? w0_apps_with(*options.first_share) : w0_apps();
   Random arrivals(seed_of(seed, kArrivalStream));
   Trace trace;
   std::vector<LengthPair> lengths;
   std::vector<Random> length_draws;
-  for (const auto& app : w0_apps()) {
+  for (const auto& app : apps) {
     length_draws.emplace_back(seed_of(seed, kLengthStream + trace.apps.size()));
     lengths.emplace_back(app);
     trace.apps.push_back(app.name);
   }
-  const double micros_per_second = minutes * 60e6 / kDaySeconds;
-  const auto draws = sorted_uniforms(requests, arrivals);
-  trace.requests.reserve(requests);
-  for_each_arrival(rates(seed), draws, [&](int second, std::uint32_t app) {
+  const double micros_per_second = options.minutes * 60e6 / kDaySeconds;
+  const auto draws = sorted_uniforms(options.requests, arrivals);
+  trace.requests.reserve(options.requests);
+  for_each_arrival(rates(apps, seed, options.burst_hold_s), draws, [&](int second, std::uint32_t app) {
     const Micros arrival(std::int64_t((second + arrivals.uniform()) * micros_per_second));
     const auto [input, output] = lengths[app].draw(length_draws[app]);
     trace.requests.push_back({arrival, app, input, output});

@@ -7,16 +7,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sim/trace/trace.hpp"
+#include "sim/trace/w0_rates.hpp"
 
 namespace sangam::sim {
 
-inline constexpr std::size_t kW0Requests = 603'000;
-inline constexpr double kW0Minutes = 30.0;
+/// What of W0 may be chosen otherwise. The last two are not published; what is stays as it is whatever they are.
+struct W0Options {
+  std::size_t requests = 603'000;
+  double minutes = 30.0;  ///< That the day is pressed into: 30 is 48 times as fast as it happened.
+  double burst_hold_s = kBurstHoldMedian;  ///< Median, in seconds of the day; above 0.
+  std::optional<double> first_share;       ///< Of requests, as `w0_apps_with` takes it; without: 30 %.
+};
 
-/// One day in `minutes`, with exactly `requests` requests; apps are those of `w0_apps()`, in that order. The same
-/// arguments give the same trace. A day in 30 minutes runs 48 times as fast as it happened.
-[[nodiscard]] Trace w0(std::uint64_t seed, std::size_t requests = kW0Requests, double minutes = kW0Minutes);
+/// One day, with exactly so many requests; apps are those of `w0_apps()`, in that order. The same arguments give the
+/// same trace.
+[[nodiscard]] Trace w0(std::uint64_t seed, const W0Options& options = {});
 
 }  // namespace sangam::sim

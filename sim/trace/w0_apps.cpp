@@ -2,7 +2,11 @@
 #include "sim/trace/w0_apps.hpp"
 
 #include <cmath>
+#include <iterator>
+#include <numeric>
 #include <string_view>
+
+#include "messages/vocabulary/assert.hpp"
 
 namespace sangam::sim {
 namespace {
@@ -94,12 +98,40 @@ int devices_of(std::string_view model) {
   return model.starts_with("tp4") ? 4 : 1;
 }
 
+/// By Zipf's and Mandelbrot's law: they fall as (rank + shift)^-steepness.
+std::vector<double> request_shares(double shift, double steepness) {
+  std::vector<double> shares;
+  for (std::size_t rank = 1; rank <= std::size(kRows); ++rank) shares.push_back(std::pow(double(rank) + shift, -steepness));
+  const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= total;
+  return shares;
+}
+
+/// Where `grows`, which rises, comes to `value`.
+template <class Grows>
+double inverse(Grows grows, double value, double low, double high) {
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2.0;
+    (grows(middle) < value ? low : high) = middle;
+  }
+  return low;
+}
+
+/// With this shift, and as steep as makes the first 7 of 62, 12 %, ask 80 % of all.
+std::vector<double> published_shares(double shift) {
+  const auto first_seven = [&](double steepness) {
+    const auto shares = request_shares(shift, steepness);
+    return std::accumulate(shares.begin(), shares.begin() + 7, 0.0);
+  };
+  return request_shares(shift, inverse(first_seven, 0.8, 0.0, 20.0));
+}
+
 std::vector<App> make_apps() {
   std::vector<App> apps;
   double total = 0.0;
   for (const auto& row : kRows) {
     const int rank = int(apps.size()) + 1;
-    const double weight = std::pow(rank + 3.0, -2.4179);  // Makes the first 7 of 62, 12 %, ask 80 % of all.
+    const double weight = std::pow(rank + 3.0, -2.4179);  // As published_shares(3) has it, rounded.
     const std::string name = (rank < 10 ? "app0" : "app") + std::to_string(rank);
     apps.push_back({name, std::string(row.model), devices_of(row.model), weight, row.curve, row.bursts, row.input, row.output});
     total += weight;
@@ -112,6 +144,21 @@ std::vector<App> make_apps() {
 
 const std::vector<App>& w0_apps() {
   static const std::vector<App> apps = make_apps();
+  return apps;
+}
+
+std::vector<App> w0_apps_with(double first_share) {
+  SANGAM_ASSERT(first_share >= kFirstShareLeast && first_share <= kFirstShareMost, first_share);
+  // A larger shift makes the head flatter; the two here give 0.52 and 0.24.
+  const double shift = inverse([](double s) { return -published_shares(s).front(); }, -first_share, -0.6, 12.0);
+  const std::vector<double> shares = published_shares(shift);
+  std::vector<App> apps = w0_apps();
+  for (std::size_t i = 0; i < apps.size(); ++i) {
+    const double longer = apps[i].request_share / shares[i];
+    apps[i].request_share = shares[i];
+    apps[i].input.mean *= longer;
+    apps[i].output.mean *= longer;
+  }
   return apps;
 }
 

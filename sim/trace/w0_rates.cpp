@@ -25,7 +25,6 @@ constexpr double kCalmNoise = 0.12;   // Standard deviations of the logarithm of
 constexpr double kOtherNoise = 0.30;
 constexpr double kBurstsMean = 4.0;
 constexpr int kBurstsMin = 2;
-constexpr double kHoldMedian = 360.0;  // Seconds.
 constexpr double kHoldSigma = 0.6;
 constexpr double kDecayTau = 90.0;        // Seconds.
 constexpr double kDecayEnd = 20 * kDecayTau;  // Less than 1e-7 is left then.
@@ -47,13 +46,13 @@ double draw_start(DayCurve curve, double phase, Random& random) {
   }
 }
 
-std::vector<RateBurst> draw_bursts(DayCurve curve, double phase, Random& random) {
+std::vector<RateBurst> draw_bursts(DayCurve curve, double phase, double hold_median, Random& random) {
   std::vector<RateBurst> bursts(std::size_t(std::max(kBurstsMin, random.poisson(kBurstsMean))));
   for (auto& burst : bursts) {
     burst.start = draw_start(curve, phase, random);
     burst.magnification = random.uniform(5.5, 10.0);
     burst.rise = random.uniform(2.0, 8.0);
-    burst.hold = kHoldMedian * std::exp(kHoldSigma * random.normal());
+    burst.hold = hold_median * std::exp(kHoldSigma * random.normal());
   }
   std::sort(bursts.begin(), bursts.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
   return bursts;
@@ -93,10 +92,10 @@ double magnification_at(const RateBurst& burst, double second) {
   return after < 0.0 ? burst.magnification : 1.0 + more * std::exp(-after / kDecayTau);
 }
 
-AppDay draw_day(const App& app, int rank, Random& random) {
+AppDay draw_day(const App& app, int rank, Random& random, double burst_hold) {
   AppDay day;
   if (rank > kSteadyPhaseRanks) day.phase = kPhaseSd * std::clamp(random.normal(), -2.0, 2.0);
-  if (app.bursts) day.bursts = draw_bursts(app.curve, day.phase, random);
+  if (app.bursts) day.bursts = draw_bursts(app.curve, day.phase, burst_hold, random);
   day.rate = magnifications(day.bursts);
   // Ornstein-Uhlenbeck, exact from one second to the next.
   const double sd = rank <= kCalmRanks ? kCalmNoise : kOtherNoise;

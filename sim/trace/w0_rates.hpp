@@ -32,7 +32,9 @@ struct AppDay {
   std::vector<float> rate;        ///< Of each second, as a share of the day: adds up to 1.
 };
 
-/// `rank` counts from 1.
-[[nodiscard]] AppDay draw_day(const App& app, int rank, Random& random);
+inline constexpr double kBurstHoldMedian = 360.0;  // Seconds.
+
+/// `rank` counts from 1; `burst_hold` is the median, in seconds.
+[[nodiscard]] AppDay draw_day(const App& app, int rank, Random& random, double burst_hold = kBurstHoldMedian);
 
 }  // namespace sangam::sim

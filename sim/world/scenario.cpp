@@ -8,7 +8,6 @@
 #include "actors/placement/placement_core.hpp"
 #include "actors/queue/queue_core.hpp"
 #include "sim/trace/w0_apps.hpp"
-#include "sim/world/sim_worker.hpp"
 #include "sim/world/world.hpp"
 
 namespace sangam::sim {
@@ -30,6 +29,7 @@ std::vector<SimWorker*> settle_workers(const Scenario& scenario, Journal& journa
       options.name = ActorName("worker/" + std::to_string(devices) + "-" + std::to_string(i + 1));
       options.device = scenario.device;
       options.devices = devices;
+      options.shared_share = scenario.shared_share;
       options.state_hearers = {kAutoscaler, kPlacement};
       options.telemetry_hearers = {kAutoscaler, kOracle, kPlacement};
       if (i == 0) options.table_hearers = {kOracle, kPlacement};
@@ -148,14 +148,23 @@ SimulatedRun simulate(const Scenario& scenario, const Trace& trace) {
   SimulatedRun run;
   run.measured = measured_of(scenario, trace);
   const Micros end = run.measured.duration + scenario.after;
+  std::int64_t models_on = 0;
+  std::int64_t workers_on = 0;
   for (Micros at = scenario.sample_every; at <= end; at += scenario.sample_every) {
     world.run_until(Instant(at));
     std::int64_t devices = 0;
-    for (const SimWorker* worker : workers) devices += worker->in_use() ? worker->devices() : 0;
+    for (const SimWorker* worker : workers) {
+      if (worker->models_on() == 0) continue;
+      devices += worker->devices();
+      models_on += worker->models_on();
+      ++workers_on;
+    }
     run.measured.devices.push_back({at - scenario.sample_every, double(devices)});
     if (scenario.progress) scenario.progress(double(at.count()) / double(end.count()));
   }
   for (const JournalEntry& entry : journal.entries()) run.measured.records.push_back(record_of(entry, world.now()));
+  if (workers_on > 0) run.models_on = double(models_on) / double(workers_on);
+  for (const SimWorker* worker : workers) run.wake_ups += worker->wake_ups();
   run.letters = world.letters();
   run.complaints = world.complaints();
   return run;

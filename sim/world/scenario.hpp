@@ -16,6 +16,7 @@
 #include "sim/trace/trace.hpp"
 #include "sim/world/clients.hpp"
 #include "sim/world/hardware.hpp"
+#include "sim/world/sim_worker.hpp"
 
 namespace sangam::sim {
 
@@ -29,6 +30,8 @@ struct Scenario {
   SchedulerOptions scheduler;
   OracleOptions oracle;
   AutoscalerOptions autoscaler;
+  /// Of the weights of fine-tunes of one base, what is the same in all; 0: each model is bytes of its own.
+  double shared_share = 0.0;
   bool fixed = false;  ///< Every model is active on every worker of its class, and there are no control loops.
   std::optional<PlacementOptions> placement;  ///< Without: every model is the autoscaler's.
   Micros letter_takes{200};    ///< From actor to actor.
@@ -39,6 +42,8 @@ struct Scenario {
 
 struct SimulatedRun {
   MeasuredRun measured;
+  double models_on = 0.0;  ///< Per worker in use, in the mean over them and over time.
+  WakeUps wake_ups;        ///< Of all workers.
   std::uint64_t letters = 0;
   std::vector<std::string> complaints;  ///< Warnings and errors that actors logged, up to a thousand.
 };

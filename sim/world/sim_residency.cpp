@@ -1,5 +1,6 @@
 // Models of a simulated worker: orders, moves and what is said of them.
 #include <algorithm>
+#include <chrono>
 
 #include "sim/world/sim_worker.hpp"
 
@@ -75,7 +76,7 @@ void SimWorker::raise(Holding& holding, const Order& order, Instant now, Outbox&
   if (!make_room(holding, order, out, evicted)) {
     return answer(order, holding, ErrorCode::exhausted, "no room", out);
   }
-  weights_ += holding.spec->weights;
+  const Bytes missing = state_of(holding).missing;
   holding.target = Residency::active;
   holding.role = order.role;
   holding.orders.push_back(order);
@@ -84,29 +85,31 @@ void SimWorker::raise(Holding& holding, const Order& order, Instant now, Outbox&
   const double speed = forks                                     ? device.peer_bytes_per_second
                        : holding.residency == Residency::warm    ? device.host_bytes_per_second
                                                                  : device.storage_bytes_per_second;
-  Phase phase{forks ? "fork" : "copy", device.activation_fixed + time_for(holding.spec->weights, speed),
-              holding.spec->weights};
+  Phase phase{forks ? "fork" : "copy", device.activation_fixed + time_for(missing, speed), missing};
   // One link for all weights that come: a move waits for the one before.
   const Instant begins = moves_.empty() ? now : std::max(now, moves_.back().ends);
-  moves_.push_back({&holding, phase, begins + phase.took});
+  moves_.push_back({&holding, phase, now, begins + phase.took});
   if (moves_.size() == 1) out.set_timer(kMove, moves_.front().ends);
-  say_state(holding, true, out);
+  residency_changed(holding, out);
 }
 
 /// Only when it helps, and idle models only.
 bool SimWorker::make_room(const Holding& holding, const Order& order, Outbox& out, std::vector<ModelId>& evicted) {
   const auto floor = Bytes(std::int64_t(double(options_.device.memory.count()) * options_.kv_floor_share));
-  const Bytes need = holding.spec->weights + floor;
-  Bytes room = free_bytes();
+  std::vector<const ModelSpec*> there = specs_on();
+  there.push_back(holding.spec);
+  const auto fits = [&] { return union_of(there) + kv_ + floor <= options_.device.usable(); };
+  bool has_room = fits();
   for (const ModelId& model : order.may_evict) {
-    if (room >= need) break;
+    if (has_room) break;
     const Holding& other = holdings_.at(model);
     const bool idle = other.residency == Residency::active && other.target == Residency::active && other.live == 0;
     if (!idle) continue;
-    room += other.spec->weights;
+    std::erase(there, other.spec);
     evicted.push_back(model);
+    has_room = fits();
   }
-  if (room < need) return false;
+  if (!has_room) return false;
   for (const ModelId& model : evicted) leave(holdings_.at(model), out);
   return true;
 }
@@ -114,10 +117,10 @@ bool SimWorker::make_room(const Holding& holding, const Order& order, Outbox& ou
 void SimWorker::lower(Holding& holding, const Order& order, Outbox& out) {
   if (holding.residency != Residency::active && holding.target == Residency::active) {
     answer(holding, ErrorCode::cancelled, "another order came", out);
+    // Its time on the link stays taken: in it the others get what it had in common with them.
     std::erase_if(moves_, [&](const Move& move) { return move.holding == &holding; });
-    weights_ -= holding.spec->weights;
     holding.target = holding.residency;
-    say_state(holding, true, out);
+    residency_changed(holding, out);
     return answer(order, holding, ErrorCode::none, "", out);
   }
   if (holding.residency != Residency::active) return answer(order, holding, ErrorCode::none, "", out);
@@ -139,10 +142,9 @@ void SimWorker::leave(Holding& holding, Outbox& out) {
 void SimWorker::drained(Holding& holding, Outbox& out) {
   if (holding.live > 0) return;
   if (holding.residency == Residency::active && holding.target != Residency::active) {
-    weights_ -= holding.spec->weights;
     holding.residency = holding.target;
     answer(holding, ErrorCode::none, "", out);
-    say_state(holding, true, out);
+    residency_changed(holding, out);
     say_memory(out);
     return say_all_ready(out);
   }
@@ -155,6 +157,9 @@ void SimWorker::move_done(Instant now, Outbox& out) {
     moves_.erase(moves_.begin());
     move.holding->residency = Residency::active;
     telemetry_.moved += move.phase.moved;
+    ++wake_ups_.count;
+    wake_ups_.copied += move.phase.moved;
+    wake_ups_.took += std::chrono::duration_cast<Micros>(now - move.ordered);
     answer(*move.holding, ErrorCode::none, "", out);
     say_state(*move.holding, true, out);
     say_memory(out);
@@ -194,8 +199,8 @@ InstanceState SimWorker::state_of(const Holding& holding) const {
   state.target = holding.target;
   state.live = holding.live;
   state.weights = holding.spec->weights;
-  const bool is_on = holding.residency == Residency::active || holding.target == Residency::active;
-  (is_on ? state.own : state.missing) = holding.spec->weights;
+  const Bytes others_have = has_sibling_on(holding) ? shared_of(*holding.spec) : Bytes(0);
+  (is_on(holding) ? state.own : state.missing) = holding.spec->weights - others_have;
   return state;
 }
 
@@ -267,22 +272,65 @@ void SimWorker::say_telemetry(Instant now, Outbox& out) {
   out.set_timer(kTell, now + kTellEvery);
 }
 
-/// A fine-tune is a segment of its own: what it shares with its base is not known before they are merged.
+/// What all fine-tunes of a base have in common is one segment, the rest of each another.
 void SimWorker::say_tables(const ActorName& to, Outbox& out) const {
   for (const auto& [id, holding] : holdings_) {
     ModelTable table;
     table.model = id;
     table.devices = options_.devices;
     table.kv_per_token = holding.spec->kv_per_token;
-    table.segments = {{std::hash<std::string>{}(id.text()), holding.spec->weights}};
+    const Bytes shared = shared_of(*holding.spec);
+    table.segments = {{std::hash<std::string>{}("own " + id.text()), holding.spec->weights - shared}};
+    if (shared > Bytes(0)) table.segments.push_back({std::hash<std::string>{}("base " + holding.spec->base), shared});
     out.send(to, std::move(table));
   }
 }
 
-bool SimWorker::in_use() const {
-  return std::any_of(holdings_.begin(), holdings_.end(), [](const auto& entry) {
-    return entry.second.residency == Residency::active || entry.second.target == Residency::active;
+std::int64_t SimWorker::models_on() const {
+  return std::count_if(holdings_.begin(), holdings_.end(), [](const auto& entry) { return is_on(entry.second); });
+}
+
+bool SimWorker::is_on(const Holding& holding) {
+  return holding.residency == Residency::active || holding.target == Residency::active;
+}
+
+Bytes SimWorker::shared_of(const ModelSpec& spec) const {
+  return Bytes(std::int64_t(double(spec.weights.count()) * options_.shared_share));
+}
+
+/// What these models take together: what fine-tunes of one base share counts once.
+Bytes SimWorker::union_of(std::vector<const ModelSpec*> specs) const {
+  std::sort(specs.begin(), specs.end(), [](const auto* a, const auto* b) { return a->base < b->base; });
+  Bytes bytes{0};
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const bool has_base = i > 0 && specs[i - 1]->base == specs[i]->base;
+    bytes += specs[i]->weights - (has_base ? shared_of(*specs[i]) : Bytes(0));
+  }
+  return bytes;
+}
+
+std::vector<const ModelSpec*> SimWorker::specs_on() const {
+  std::vector<const ModelSpec*> specs;
+  for (const auto& [id, holding] : holdings_) {
+    if (is_on(holding)) specs.push_back(holding.spec);
+  }
+  return specs;
+}
+
+bool SimWorker::has_sibling_on(const Holding& holding) const {
+  return std::any_of(holdings_.begin(), holdings_.end(), [&](const auto& entry) {
+    return &entry.second != &holding && entry.second.spec->base == holding.spec->base && is_on(entry.second);
   });
+}
+
+/// A model came or went: siblings now miss or own something else, which the lifecycle ranks workers by.
+void SimWorker::residency_changed(const Holding& holding, Outbox& out) {
+  weights_ = union_of(specs_on());
+  say_state(holding, true, out);
+  if (options_.shared_share <= 0.0) return;
+  for (const auto& [id, other] : holdings_) {
+    if (&other != &holding && other.spec->base == holding.spec->base) say_state(other, false, out);
+  }
 }
 
 }  // namespace sangam::sim

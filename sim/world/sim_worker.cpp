@@ -38,8 +38,8 @@ SimWorker::SimWorker(SimWorkerOptions options, Journal& journal) : options_(std:
   for (const ModelId& model : options_.active) {
     Holding& holding = holdings_.at(model);
     holding.residency = holding.target = Residency::active;
-    weights_ += holding.spec->weights;
   }
+  weights_ = union_of(specs_on());
   telemetry_.worker = options_.name;
   telemetry_.incarnation = options_.incarnation;
   telemetry_.devices = options_.devices;

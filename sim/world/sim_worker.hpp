@@ -26,11 +26,27 @@ struct SimWorkerOptions {
   std::vector<ModelId> active;           ///< From the start.
   std::int64_t running_max = 256;
   Tokens prefill_chunk{512};
+  /// Of its weights, what a model has in common with each other fine-tune of its base; from 0 to 1.
+  double shared_share = 0.0;
   /// Kept free for KV when a model becomes active, as a share of the memory.
   double kv_floor_share = 0.02;
   std::vector<ActorName> state_hearers;      ///< Beside the lifecycle, of residencies: planners.
   std::vector<ActorName> telemetry_hearers;  ///< Of Telemetry.
   std::vector<ActorName> table_hearers;      ///< Of ModelTable.
+};
+
+/// Loads of models that were not active.
+struct WakeUps {
+  std::int64_t count = 0;
+  Bytes copied{0};
+  Micros took{0};  ///< Sum over all, from the order to the end of the copy.
+
+  WakeUps& operator+=(const WakeUps& others) {
+    count += others.count;
+    copied += others.copied;
+    took += others.took;
+    return *this;
+  }
 };
 
 /// Simplifications beside the real worker: prefills run one after the other; chunks of the first one alternate with
@@ -50,8 +66,10 @@ class SimWorker final : public Inhabitant {
   void on(const HandOverEnded& ended, Instant now, Outbox& out);
   void on(const ActorFound& found, Instant now, Outbox& out);
 
-  /// A device's time is paid for while something is on it or on its way.
-  [[nodiscard]] bool in_use() const;
+  /// Models that are active or on their way: a device's time is paid for while there are any.
+  [[nodiscard]] std::int64_t models_on() const;
+  /// Since it began.
+  [[nodiscard]] const WakeUps& wake_ups() const { return wake_ups_; }
   [[nodiscard]] std::int64_t devices() const { return options_.devices; }
 
  private:
@@ -86,6 +104,7 @@ class SimWorker final : public Inhabitant {
   struct Move {
     Holding* holding = nullptr;
     Phase phase;
+    Instant ordered{};
     Instant ends{};
   };
 
@@ -108,6 +127,12 @@ class SimWorker final : public Inhabitant {
   [[nodiscard]] Bytes free_bytes() const;
 
   // Models (sim_residency.cpp).
+  [[nodiscard]] static bool is_on(const Holding& holding);
+  [[nodiscard]] Bytes shared_of(const ModelSpec& spec) const;
+  [[nodiscard]] Bytes union_of(std::vector<const ModelSpec*> specs) const;
+  [[nodiscard]] std::vector<const ModelSpec*> specs_on() const;
+  [[nodiscard]] bool has_sibling_on(const Holding& holding) const;
+  void residency_changed(const Holding& holding, Outbox& out);
   void raise(Holding& holding, const Order& order, Instant now, Outbox& out);
   void lower(Holding& holding, const Order& order, Outbox& out);
   [[nodiscard]] bool make_room(const Holding& holding, const Order& order, Outbox& out, std::vector<ModelId>& evicted);
@@ -139,6 +164,7 @@ class SimWorker final : public Inhabitant {
   using End = std::pair<double, RequestId>;  // Tokens of the line, and whose last one that is.
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::vector<Move> moves_;
+  WakeUps wake_ups_;
   Bytes weights_{0};
   Bytes kv_{0};
   Telemetry telemetry_;

@@ -205,8 +205,121 @@ TEST_CASE("each bursty app jumps at least twice a day, mostly five times and mor
   CHECK(high > all * 85 / 100);  // That other program: 79 of 85.
 }
 
+TEST_CASE("a burst holds as long as is asked for in the median, whatever else is drawn") {
+  std::vector<double> shorter, longer;
+  for (int rank = 1; rank <= 62; ++rank) {
+    const App& app = w0_apps()[std::size_t(rank - 1)];
+    for (std::uint64_t seed = 0; app.bursts && seed < 6; ++seed) {
+      Random one(seed * 977 + std::uint64_t(rank)), other = one, same = one;
+      const auto brief = draw_day(app, rank, one, 90.0).bursts;
+      const auto lasting = draw_day(app, rank, other, 1'440.0).bursts;
+      const auto usual = draw_day(app, rank, same).bursts;
+      REQUIRE(brief.size() == lasting.size());
+      for (std::size_t i = 0; i < brief.size(); ++i) {
+        CHECK(brief[i].start == lasting[i].start);
+        CHECK(brief[i].magnification == lasting[i].magnification);
+        CHECK(usual[i].hold == doctest::Approx(4.0 * brief[i].hold));
+        shorter.push_back(brief[i].hold);
+        longer.push_back(lasting[i].hold);
+      }
+    }
+  }
+  const auto below = [](const std::vector<double>& holds, double seconds) {
+    return double(std::count_if(holds.begin(), holds.end(), [&](double hold) { return hold < seconds; })) / double(holds.size());
+  };
+  REQUIRE(shorter.size() > 350);  // A standard deviation of a share near 0.5 is below 0.027.
+  CHECK(below(shorter, 90.0) == doctest::Approx(0.5).epsilon(0.16));
+  CHECK(below(shorter, 180.0) == doctest::Approx(0.876).epsilon(0.06));  // The normal's share below ln 2 / 0.6.
+  CHECK(below(longer, 1'440.0) == doctest::Approx(0.5).epsilon(0.16));
+}
+
+TEST_CASE("longer bursts take their requests from the calm: an app's share of the day stays") {
+  W0Options options;
+  options.requests = 100'000;
+  std::vector<std::vector<double>> counts;
+  for (const double hold : {90.0, 1'440.0}) {
+    options.burst_hold_s = hold;
+    counts.emplace_back(62);
+    for (const auto& request : w0(1, options).requests) ++counts.back()[request.app];
+  }
+  for (std::size_t app = 0; app < 62; ++app) {
+    const double expected = w0_apps()[app].request_share * 100'000;
+    for (const auto& count : counts) CHECK(std::abs(count[app] - expected) < 5.0 * std::sqrt(expected));
+  }
+}
+
+TEST_CASE("with 42.62 % for the first app shares are Zipf's, the first seven ask 80 % and each app makes its tokens") {
+  const auto apps = w0_apps_with(0.4262);
+  double harmonic = 0.0, seven = 0.0, all = 0.0;
+  for (int rank = 1; rank <= 62; ++rank) harmonic += std::pow(rank, -1.5056);  // Where 7 of 62 have 80 %, by another program.
+  for (std::size_t i = 0; i < apps.size(); ++i) {
+    const App &app = apps[i], &usual = w0_apps()[i];
+    CHECK(app.request_share == doctest::Approx(std::pow(double(i + 1), -1.5056) / harmonic).epsilon(0.002));
+    CHECK(app.request_share * app.input.mean == doctest::Approx(usual.request_share * usual.input.mean));
+    CHECK(app.request_share * app.output.mean == doctest::Approx(usual.request_share * usual.output.mean));
+    CHECK_UNARY(app.output.mean >= 1.0 && app.input.mean < 32'768.0);
+    if (i < 7) seven += app.request_share;
+    all += app.request_share;
+  }
+  CHECK(seven == doctest::Approx(0.80).epsilon(1e-6));
+  CHECK(all == doctest::Approx(1.0));
+}
+
+TEST_CASE("with the share that the first app has anyway the shares are the table's") {
+  const auto apps = w0_apps_with(w0_apps()[0].request_share);
+  for (std::size_t i = 0; i < apps.size(); ++i) {
+    CHECK(apps[i].request_share == doctest::Approx(w0_apps()[i].request_share).epsilon(0.005));  // Which is rounded.
+  }
+}
+
+TEST_CASE("the bounds of the first app's share can be met, and shares fall with the rank") {
+  for (const double share : {kFirstShareLeast, kFirstShareMost}) {
+    const auto apps = w0_apps_with(share);
+    CHECK(apps[0].request_share == doctest::Approx(share).epsilon(1e-6));
+    for (std::size_t i = 1; i < apps.size(); ++i) {
+      CHECK(apps[i].request_share < apps[i - 1].request_share);
+      CHECK_UNARY(apps[i].output.mean >= 1.0 && apps[i].input.mean < 32'768.0);
+    }
+  }
+}
+
+TEST_CASE("a day with another first app has as many tokens, and that app's requests") {
+  W0Options options;
+  options.requests = 100'000;
+  options.first_share = 0.4262;
+  double first = 0, tokens = 0;
+  for (const auto& request : w0(1, options).requests) {
+    first += request.app == 0;
+    tokens += double((request.input + request.output).count());
+  }
+  CHECK(std::abs(first - 42'620) < 5.0 * std::sqrt(42'620.0));
+  CHECK(tokens / 100'000 == doctest::Approx(620).epsilon(0.03));
+}
+
+TEST_CASE("the day that results are published of stays as it is, request by request") {
+  // Sums over the file that an earlier version wrote, made by another program.
+  std::int64_t arrivals = 0, inputs = 0, outputs = 0, first = 0;
+  std::uint64_t hash = 0;  // FNV's step over arrival in us, app, input, output.
+  const auto mix = [&](std::int64_t value) { hash = (hash ^ std::uint64_t(value)) * 1'099'511'628'211; };
+  for (const auto& request : day().requests) {
+    arrivals += request.arrival.count();
+    inputs += request.input.count();
+    outputs += request.output.count();
+    first += request.app == 0;
+    for (const std::int64_t value : {request.arrival.count(), std::int64_t(request.app), request.input.count(), request.output.count()}) mix(value);
+  }
+  CHECK(arrivals == 659'682'463'638'255);
+  CHECK(inputs == 347'379'148);
+  CHECK(outputs == 26'062'851);
+  CHECK(first == 182'193);
+  CHECK(hash == 0x15e7'0628'0a62'9331);
+}
+
 TEST_CASE("the same seed is the same day, another one another day") {
-  const auto a = w0(5, 2'000, 1.0), b = w0(5, 2'000, 1.0), c = w0(6, 2'000, 1.0);
+  W0Options brief;
+  brief.requests = 2'000;
+  brief.minutes = 1.0;
+  const auto a = w0(5, brief), b = w0(5, brief), c = w0(6, brief);
   const auto same = [](const Trace& x, const Trace& y) {
     return std::equal(x.requests.begin(), x.requests.end(), y.requests.begin(), [](const auto& p, const auto& q) {
       return p.arrival == q.arrival && p.app == q.app && p.input == q.input && p.output == q.output;
