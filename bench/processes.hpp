@@ -2,6 +2,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ inline void await_ready(const std::string& url) {
   }
 }
 
-/// `sangam up --processes` as a child; its address is the first line that it prints.
+/// `sangam up --processes` as a child, on any free port; its address is the first line that it prints.
 class Processes {
  public:
   Processes(const std::string& config, const std::string& state) {
@@ -40,8 +41,10 @@ class Processes {
     if (pid_ == 0) {
       dup2(ends[1], 1);
       unblock_signals();
+      prctl(PR_SET_PDEATHSIG, SIGTERM);  // Also when the benchmark gives up.
       const auto binary = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sangam").string();
-      execl(binary.c_str(), "sangam", "up", "--processes", "--config", config.c_str(), "--state", state.c_str(), nullptr);
+      execl(binary.c_str(), "sangam", "up", "--processes", "--listen", "127.0.0.1:0", "--config", config.c_str(), "--state",
+            state.c_str(), nullptr);
       _exit(127);
     }
     close(ends[1]);

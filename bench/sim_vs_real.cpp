@@ -4,83 +4,43 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "bench/janus/arms.hpp"
 #include "bench/processes.hpp"
 #include "bench/report.hpp"
 #include "cli/http_client.hpp"
+#include "cli/profile/measure.hpp"
 #include "sim/trace/trace_file.hpp"
 
 namespace sangam {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kModels[] = {"A-arith", "A-roman", "A-date"};
 constexpr double kSlo = 0.2;  // Times the published objectives: these models are small.
 constexpr double kSeconds = 30.0;
 
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
-
-/// Seconds of one request of so many tokens in and out.
-double ask(const HttpBase& base, int prompt, int tokens, unsigned seed) {
-  std::mt19937 random(seed);  // Another prompt each time: the prefix cache shall not help.
-  std::string ids;
-  for (int i = 0; i < prompt; ++i) ids += (i > 0 ? "," : "") + std::to_string(3 + random() % 60);
-  const std::string body = R"({"model":"A-arith","prompt":[)" + ids + R"(],"temperature":0,"ignore_eos":true,"max_tokens":)" +
-                           std::to_string(tokens) + "}";
-  const auto began = Clock::now();
-  const auto answer = http_call(base, {"POST", "/v1/completions", body, Millis(60'000)});
-  if (!answer || answer->status != 200) give_up(answer ? answer->body : answer.error().context);
-  return seconds_since(began);
+Profile profile_of(const HttpBase& base, std::uint64_t seed) {
+  MeasureOptions options;
+  options.seed = seed;
+  auto profile = measure(base, ModelId(kModels[0]), options);
+  if (!profile) give_up(profile.error().context);
+  return std::move(*profile);
 }
 
-double median_of(int rounds, const std::function<double(unsigned)>& measure) {
-  std::vector<double> values;
-  for (int i = 0; i < rounds; ++i) values.push_back(measure(unsigned(i)));
-  std::nth_element(values.begin(), values.begin() + rounds / 2, values.end());
-  return values[std::size_t(rounds / 2)];
-}
-
-/// Prefill as a line over two lengths, a step alone, and what seven sequences more add to it.
-sim::ModelSpec profile(const HttpBase& base) {
-  const auto prefill = [&](int tokens) { return median_of(25, [&](unsigned s) { return ask(base, tokens, 1, s); }); };
-  const double at_16 = prefill(16);
-  const double at_128 = prefill(128);
-  const auto step_of = [&](int streams) {
-    return median_of(7, [&](unsigned s) {
-      std::vector<std::thread> threads;
-      const auto began = Clock::now();
-      for (int i = 0; i < streams; ++i) threads.emplace_back([&base, s, i] { (void)ask(base, 16, 65, 1000 * s + unsigned(i)); });
-      for (std::thread& thread : threads) thread.join();
-      return (seconds_since(began) - at_16) / 64.0;
-    });
-  };
-  const double alone = step_of(1);
-  const double beside = step_of(16);  // Eight on each of two workers.
-  sim::ModelSpec model;
-  model.weights = Bytes(4'000'000);
-  model.kv_per_token = Bytes(1'024);
-  model.prefill_per_token = std::max(0.0, (at_128 - at_16) / 112.0) * 1e6;
-  model.prefill_fixed = std::max(0.0, at_16 * 1e6 - 16.0 * model.prefill_per_token);
-  model.decode_per_sequence = std::max(0.0, (beside - alone) / 7.0) * 1e6;
-  model.decode_fixed = std::max(1.0, alone * 1e6 - model.decode_per_sequence);
-  return model;
-}
-
-/// Poisson arrivals at about half of what two such workers could do.
-sim::Trace trace_for(const sim::ModelSpec& model, std::uint64_t seed) {
+/// Poisson arrivals at a quarter of what two such workers could do: the simulator gives each of them a core of its own,
+/// where here seven processes and the client share those that there are.
+sim::Trace trace_for(const Profile& profile, std::uint64_t seed) {
+  const sim::ModelSpec model = profile.spec();
   std::mt19937_64 random(seed);
   sim::Trace trace;
   for (const char* name : kModels) trace.apps.emplace_back(name);
-  const double work = model.prefill(Tokens(80)) + 12.0 * (model.decode_fixed + model.decode_per_sequence);
-  const double rate = 0.5 * 2.0 * 1e6 / work;
+  const double work = model.prefill(Tokens(80)) + 12.0 * (model.decode_fixed + model.decode_per_sequence) + profile.request_us;
+  const double rate = 0.25 * 2.0 * 1e6 / work;
   std::exponential_distribution<double> gap(rate);
   std::uniform_int_distribution<int> input(16, 144);
   std::uniform_int_distribution<int> output(2, 22);
@@ -113,14 +73,14 @@ Figures replay(const std::string& url, const fs::path& folder) {
           100.0 * number(all.at("tokens_on_time_share")), 100.0 * number(all.at("requests_on_time_share"))};
 }
 
-Figures simulated(const sim::ModelSpec& profile, const sim::Trace& trace) {
+Figures simulated(const Profile& profile, const sim::Trace& trace) {
   sim::Scenario scenario;
   scenario.fixed = true;
   scenario.workers = {{1, 2}};
-  scenario.letter_takes = Micros(0);  // The profile was measured through the whole mesh.
+  scenario.letter_takes = sim::letter_takes_of(profile.request_us);
   scenario.clients.slo_factor = kSlo;
   for (const char* name : kModels) {
-    sim::ModelSpec model = profile;
+    sim::ModelSpec model = profile.spec();
     model.id = ModelId(name);
     scenario.models.push_back(model);
     scenario.clients.models.emplace_back(name);
@@ -150,16 +110,20 @@ int main(int argc, char** argv) {
     const Processes mesh(std::string(SANGAM_SOURCE_DIR) + "/configs/two_workers.toml", (folder / "state").string());
     await_ready(mesh.url);
     const HttpBase base = parse_http_base(mesh.url).value();
-    const sim::ModelSpec model = profile(base);
-    report.row({"profile: prefill", model.prefill_fixed, "us a prompt", "", "", true});
-    report.row({"profile: prefill", model.prefill_per_token, "us a token", "", "", true});
-    report.row({"profile: step", model.decode_fixed, "us", "", "", true});
-    report.row({"profile: step", model.decode_per_sequence, "us a sequence", "", "", true});
-    const sim::Trace trace = trace_for(model, seed);
+    const Profile profile = profile_of(base, seed);
+    for (const CostName& name : kCostNames) {
+      const FittedCost& cost = profile.costs.*name.cost;
+      report.row({"profile: " + std::string(name.what), cost.value, "us",
+                  "90 % within " + Report::number(cost.low) + " to " + Report::number(cost.high), "", true});
+    }
+    report.row({"profile: a later token beside its step", profile.between_steps_us, "us", "", "", true});
+    report.row({"profile: a first token beside its step", profile.request_us, "us", "", "", true});
+    report.row({"profile: R2 of step times", profile.costs.r2, "", "", "", true});
+    const sim::Trace trace = trace_for(profile, seed);
     if (const auto written = sim::write_trace(trace, folder / "trace.csv"); !written) give_up(written.error().context);
     report.row({"requests", double(trace.requests.size()), "", "", "", true});
     const Figures real = replay(mesh.url, folder);
-    const Figures played = simulated(model, trace);
+    const Figures played = simulated(profile, trace);
     compare(report, "TTFT, median", "ms", played.ttft_p50, real.ttft_p50);
     compare(report, "TTFT, p90", "ms", played.ttft_p90, real.ttft_p90);
     compare(report, "TPOT, median", "ms", played.tpot_p50, real.tpot_p50);

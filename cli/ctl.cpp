@@ -7,6 +7,8 @@
 
 #include "cli/answers.hpp"
 #include "cli/http_client.hpp"
+#include "cli/report_files.hpp"
+#include "cli/snapshot.hpp"
 
 namespace sangam {
 namespace {
@@ -116,6 +118,16 @@ Result<void> ctl_memory(const CtlOptions& options) {
     table.add(std::move(row));
   }
   table.print();
+  return {};
+}
+
+Result<void> ctl_snapshot(const CtlOptions& options) {
+  const auto base = parse_http_base(options.url);
+  if (!base) return base.error();
+  const auto text = fetch_snapshot(*base, options.key);
+  if (!text) return text.error();
+  if (!options.output.empty()) return write_report(options.output, *text);
+  std::cout << *text << "\n";
   return {};
 }
 

@@ -19,12 +19,15 @@ struct CtlOptions {
   Millis drain_for{30'000};
   std::string at_deadline = "stay";
   bool pin = false;
+  std::string output;  ///< A file; empty: standard output.
 };
 
 /// Prints what the workers hold of each model.
 [[nodiscard]] Result<void> ctl_models(const CtlOptions& options);
 /// Prints what the workers' memory is used for.
 [[nodiscard]] Result<void> ctl_memory(const CtlOptions& options);
+/// Writes what the mesh is doing and what its models cost, for `sangam simulate --what-if`.
+[[nodiscard]] Result<void> ctl_snapshot(const CtlOptions& options);
 /// `verb`: load, wake, fork, sleep, unload or drain. Returns when it is done; prints how each step went.
 [[nodiscard]] Result<void> ctl_command(const std::string& verb, const CtlOptions& options);
 

@@ -236,9 +236,10 @@ CLI::App* add_keygen_command(CLI::App& app, KeygenOptions& options) {
   return command;
 }
 
-constexpr std::array<std::pair<const char*, const char*>, 8> kCtlVerbs{{
+constexpr std::array<std::pair<const char*, const char*>, 9> kCtlVerbs{{
     {"models", "What each worker holds of each model"},
     {"memory", "What each worker's memory is used for"},
+    {"snapshot", "What the mesh is doing and what its models cost, for `sangam simulate --what-if`"},
     {"load", "Read models into host memory"},
     {"wake", "Make models active"},
     {"fork", "Make models active on one more worker, with the weights of one that has them"},
@@ -251,6 +252,10 @@ CLI::App* add_ctl_command(CLI::App& group, const std::string& verb, const std::s
   auto* command = group.add_subcommand(verb, what);
   command->add_option("--url", options.url, "The mesh")->capture_default_str();
   command->add_option("--key", options.key, "An operator's key")->type_name("KEY")->envname("SANGAM_KEY");
+  if (verb == "snapshot") {
+    command->add_option("--output", options.output, "Where to, instead of standard output")->type_name("FILE");
+    return command;
+  }
   command->add_flag("--json", options.json, "Print the answer as it is");
   if (verb == "models" || verb == "memory") return command;
   command->add_option("models", options.models, "Which models; none: all")->type_name("MODEL...");
@@ -291,6 +296,7 @@ CLI::App* add_merge_command(CLI::App& app, MergeCommandOptions& options) {
 Result<void> run_ctl(const std::string& verb, const CtlOptions& options) {
   if (verb == "models") return ctl_models(options);
   if (verb == "memory") return ctl_memory(options);
+  if (verb == "snapshot") return ctl_snapshot(options);
   return ctl_command(verb, options);
 }
 
@@ -309,6 +315,7 @@ int main(int argc, char** argv) {
       "  sangam ask A-roman N0247=                  ask a running mesh\n"
       "  sangam ctl models                          what its workers hold\n"
       "  sangam merge configs/merge_c.toml -o merged  make five models share what they can\n"
+      "  sangam profile A-roman                     measure what it costs\n"
       "  sangam replay day.csv.gz --limit 1000      put a recorded load on it, and see what is on time\n"
       "Exit codes: 0 done; 1 failed; 2 wrong command line or configuration; 3 address cannot be listened on;\n"
       "  4 state folder cannot be used; 5 no mesh answers or it is not ready.");
@@ -359,7 +366,10 @@ int main(int argc, char** argv) {
   if (run_command->parsed()) return run(serving);
   if (ask_command->parsed()) return report(ask(asking));
   if (keygen_command->parsed()) return report(make_keys(making.folder, making.nodes));
-  if (merge_command->parsed()) return report(merge_pool(merging));
+  if (merge_command->parsed()) {
+    unblock_signals();  // Whatever it is at, nothing is lost that --resume would not find.
+    return report(merge_pool(merging));
+  }
   if (models_command->parsed()) return report(list_models(asking.url));
   for (auto* command : ctl_commands) {
     if (command->parsed()) return report(run_ctl(command->get_name(), operating));

@@ -48,7 +48,7 @@ class Reader {
     read_scheduler();
     read_lifecycle();
     read_workers();
-    read_planners(root_, config_);
+    read_planners(root_, config_, base_);
     read_node_tables(root_, config_);
     if (auto finished = root_.finish(); !finished) return finished.error();
     return std::move(config_);

@@ -2,6 +2,9 @@
 #include "cli/planner_config.hpp"
 
 #include <algorithm>
+#include <filesystem>
+
+#include "cli/profile/profile_file.hpp"
 
 namespace sangam {
 namespace {
@@ -34,8 +37,18 @@ void read_time(ConfigTable& table, std::string_view key, Millis& target) {
   if (target <= Millis(0)) table.refuse(key, "'" + std::string(key) + "' must be above 0");
 }
 
-OracleOptions read_oracle(ConfigTable table, const MeshConfig& config) {
+void read_priors(ConfigTable& table, const std::filesystem::path& base, OracleOptions& oracle) {
+  std::string place;
+  table.read("profiles", place);
+  if (place.empty()) return;
+  const auto profiles = read_profiles(base / place);
+  if (!profiles) return table.refuse("profiles", profiles.error().context);
+  for (const Profile& profile : *profiles) oracle.priors[profile.model] = profile.prior();
+}
+
+OracleOptions read_oracle(ConfigTable table, const MeshConfig& config, const std::filesystem::path& base) {
   OracleOptions oracle;
+  read_priors(table, base, oracle);
   read_time(table, "every", oracle.every);
   read_time(table, "fast", oracle.fast);
   read_time(table, "slow", oracle.slow);
@@ -141,12 +154,12 @@ void connect(MeshConfig& config) {
 
 }  // namespace
 
-void read_planners(ConfigTable& root, MeshConfig& config) {
+void read_planners(ConfigTable& root, MeshConfig& config, const std::filesystem::path& base) {
   // In any case, so that the keys are known.
   const bool has_oracle = root.has("oracle");
   const bool has_placement = root.has("placement");
   const bool has_autoscaler = root.has("autoscaler");
-  OracleOptions oracle = read_oracle(root.table("oracle"), config);
+  OracleOptions oracle = read_oracle(root.table("oracle"), config, base);
   PlacementOptions placement = read_placement(root.table("placement"));
   AutoscalerOptions autoscaler = read_autoscaler(root.table("autoscaler"));
   for (const char* planner : {"placement", "autoscaler"}) {

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json.hpp>
 #include <iostream>
 #include <unordered_map>
 
-#include "cli/answers.hpp"
 #include "cli/load_client.hpp"
+#include "cli/offered_models.hpp"
 #include "cli/replay_answer.hpp"
 #include "cli/replay_plan.hpp"
 #include "cli/progress_line.hpp"
@@ -23,34 +22,12 @@
 namespace sangam {
 namespace {
 
-namespace json = boost::json;
-
 constexpr Micros kBehindNoted = Millis(20);
 
 Result<sim::Trace> read(const ReplayOptions& options) {
   auto trace = sim::read_trace(options.trace);
   if (!trace) return trace;
   return part_of(std::move(*trace), options.part, {options.rate, options.time, options.seed, options.length}, options.trace);
-}
-
-/// What GET /v1/models lists.
-Result<std::vector<MeshModel>> offered_models(const HttpBase& base, const std::string& key) {
-  const auto answer = http_call(base, {"GET", "/v1/models", {}, Millis(5'000), key});
-  if (!answer) return answer.error();
-  if (answer->status != 200) return refused(*answer);
-  std::vector<MeshModel> models;
-  boost::system::error_code failure;
-  const auto listing = json::parse(answer->body, failure);
-  const auto* list = failure ? nullptr : listing.find_pointer("/data", failure);
-  if (list == nullptr || !list->is_array()) return make_error(ErrorCode::invalid_input, "GET /v1/models is no list of models; is this a mesh?");
-  for (const auto& entry : list->get_array()) {
-    boost::system::error_code absent;
-    const auto* id = entry.find_pointer("/id", absent);
-    const auto* context = entry.find_pointer("/max_model_len", absent);
-    if (id == nullptr || !id->is_string()) continue;
-    models.push_back({std::string(id->get_string()), Tokens(context != nullptr && context->is_int64() ? context->get_int64() : 0)});
-  }
-  return models;
 }
 
 std::string progress_of(const LoadProgress& progress, std::size_t all, Micros span, const sim::Outcome& outcome) {

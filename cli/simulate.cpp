@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <set>
+#include <sstream>
 
 #include "actors/scheduler/policies.hpp"
+#include "cli/profile/profile_file.hpp"
 #include "cli/progress_line.hpp"
 #include "cli/report_files.hpp"
+#include "cli/what_if.hpp"
 #include "sim/report/figures.hpp"
 #include "sim/report/report.hpp"
 #include "sim/report/report_json.hpp"
@@ -69,6 +74,31 @@ Result<void> set_models(sim::Scenario& scenario, const sim::Trace& trace, const 
   return make_error(ErrorCode::invalid_input, "--base " + base_name + " is not known; use one of " + known);
 }
 
+/// The profile that is called as the app is, else all profiles in turn.
+Result<void> set_profiles(sim::Scenario& scenario, const sim::Trace& trace, const std::vector<std::string>& places) {
+  std::vector<Profile> profiles;
+  for (const std::string& place : places) {
+    auto read = read_profiles(place);
+    if (!read) return read.error();
+    std::move(read->begin(), read->end(), std::back_inserter(profiles));
+  }
+  scenario.models.clear();
+  scenario.clients.models.clear();
+  std::size_t turn = 0;
+  double request_us = 0.0;
+  for (const std::string& app : trace.apps) {
+    const auto named = std::find_if(profiles.begin(), profiles.end(), [&](const Profile& profile) { return profile.model.text() == app; });
+    const Profile& profile = named == profiles.end() ? profiles[turn++ % profiles.size()] : *named;
+    request_us = std::max(request_us, profile.request_us);
+    sim::ModelSpec model = profile.spec();
+    model.id = ModelId(app);
+    scenario.models.push_back(model);
+    scenario.clients.models.emplace_back(app);
+  }
+  if (request_us > 0.0) scenario.letter_takes = sim::letter_takes_of(request_us);
+  return {};
+}
+
 Result<sim::Scenario> scenario_of(const SimulateOptions& options, const sim::Trace& trace) {
   sim::Scenario scenario = sim::w0_scenario();
   scenario.time_scale = options.time_scale;
@@ -80,7 +110,8 @@ Result<sim::Scenario> scenario_of(const SimulateOptions& options, const sim::Tra
   if (!dispatch) return dispatch.error();
   scenario.scheduler.policy = *dispatch;
   scenario.scheduler.seed = options.seed;
-  if (const auto set = set_models(scenario, trace, options.base); !set) return set.error();
+  const auto set = options.profiles.empty() ? set_models(scenario, trace, options.base) : set_profiles(scenario, trace, options.profiles);
+  if (!set) return set.error();
   if (!options.workers.empty()) scenario.workers.clear();
   for (const std::string& text : options.workers) {
     const auto workers = parse_workers(text);
@@ -113,10 +144,64 @@ std::string json_of_all(const std::vector<sim::Report>& reports) {
   return text + "]";
 }
 
+Result<void> show(const std::vector<sim::Report>& reports, const std::string& models, const SimulateOptions& options) {
+  std::cout << (reports.size() == 1 ? sim::table_of(reports.front()) : sim::compare(reports)) << "\n" << models;
+  if (const auto written = write_report(options.json, json_of_all(reports)); !written) return written.error();
+  return write_report(options.svg, options.svg.empty() ? "" : sim::svg_of(reports));
+}
+
+/// The snapshot of a file, or of the mesh at an address.
+Result<Snapshot> read_snapshot(const SimulateOptions& options) {
+  if (options.what_if.find("://") != std::string::npos) {
+    const auto base = parse_http_base(options.what_if);
+    if (!base) return base.error();
+    return take_snapshot(*base, options.key);
+  }
+  std::ifstream file(options.what_if);
+  if (!file) return make_error(ErrorCode::invalid_input, options.what_if + ": cannot be read; write it with `sangam ctl snapshot --output FILE`");
+  std::stringstream text;
+  text << file.rdbuf();
+  return parse_snapshot(text.str(), options.what_if);
+}
+
+Result<sim::Report> play(const Situation& situation, const std::string& title, const SimulateOptions& options) {
+  auto scenario = scenario_of(situation);
+  if (!scenario) return scenario.error();
+  scenario->title = title;
+  ProgressLine line;
+  scenario->progress = [&](double share) { line.show(title + " " + progress_bar(share)); };
+  return sim::make_report(sim::simulate(*scenario, trace_of(situation, options.seconds, options.seed)).measured);
+}
+
+/// As it is, and with all changes together.
+Result<void> compare_what_if(const SimulateOptions& options) {
+  const auto snapshot = read_snapshot(options);
+  if (!snapshot) return snapshot.error();
+  auto situation = situation_of(*snapshot);
+  if (!situation) return situation.error();
+  Situation changed = *situation;
+  std::string title;
+  for (const std::string& change : options.changes) {
+    if (auto applied = apply_change(changed, change); !applied) return applied;
+    title += (title.empty() ? "" : ", ") + change;
+  }
+  std::vector<sim::Report> reports;
+  const auto now = play(*situation, "now", options);
+  if (!now) return now.error();
+  reports.push_back(*now);
+  if (!options.changes.empty()) {
+    const auto then = play(changed, title, options);
+    if (!then) return then.error();
+    reports.push_back(*then);
+  }
+  return show(reports, "", options);
+}
+
 }  // namespace
 
 Result<void> simulate_and_report(const SimulateOptions& options) {
   if (auto writable = check_writable({options.json, options.svg}); !writable) return writable;
+  if (!options.what_if.empty()) return compare_what_if(options);
   const auto trace = read(options);
   if (!trace) return trace.error();
   auto scenario = scenario_of(options, *trace);
@@ -133,9 +218,7 @@ Result<void> simulate_and_report(const SimulateOptions& options) {
     models += models_of(run);
     reports.push_back(sim::make_report(run.measured));
   }
-  std::cout << (reports.size() == 1 ? sim::table_of(reports.front()) : sim::compare(reports)) << "\n" << models;
-  if (const auto written = write_report(options.json, json_of_all(reports)); !written) return written.error();
-  return write_report(options.svg, options.svg.empty() ? "" : sim::svg_of(reports));
+  return show(reports, models, options);
 }
 
 }  // namespace sangam

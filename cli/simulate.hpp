@@ -20,10 +20,15 @@ struct SimulateOptions {
   std::string dispatch = "lst_imh";
   std::string base = "dense-8b";  ///< Of the models, where the trace is not W0.
   double shared = 0.0;  ///< Of their weights, what fine-tunes of one base have in common.
+  std::vector<std::string> profiles;  ///< Files or folders; not empty: they say what models cost.
   std::vector<std::string> workers;  ///< "DEVICES=COUNT"; empty: 768 devices as W0 needs them.
   double attainment = 0.999;
   double slo = 1.0;
   bool refuse = false;  ///< What would be late, instead of serving it as best effort.
+  std::string what_if;  ///< A snapshot's file, or the address of a mesh to take it from; empty: a trace is played.
+  std::vector<std::string> changes;
+  double seconds = 180.0;  ///< Of the trace that a what-if makes.
+  std::string key;
   std::string json;
   std::string svg;
 };

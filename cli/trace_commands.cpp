@@ -4,7 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "cli/profile/profile_command.hpp"
 #include "cli/replay.hpp"
+#include "cli/signals.hpp"
 #include "cli/simulate.hpp"
 #include "sim/report/trace_table.hpp"
 #include "sim/trace/trace_file.hpp"
@@ -90,6 +92,25 @@ CLI::App* add_replay(CLI::App& app, ReplayOptions& options) {
   return command;
 }
 
+CLI::App* add_profile(CLI::App& app, ProfileOptions& options) {
+  auto* command = app.add_subcommand("profile", "Measure on a running mesh what models cost, and store it");
+  command->add_option("models", options.models, "Which; one after the other")->required()->type_name("MODEL");
+  command->add_option("--url", options.url, "The mesh")->capture_default_str();
+  command->add_option("--key", options.key, "An operator's key")->type_name("KEY")->envname("SANGAM_KEY");
+  command->add_option("--store", options.store, "Folder for the profiles, one file a model")->type_name("DIR")->capture_default_str();
+  command->add_option("--rounds", options.rounds, "Times through the grid of lengths and streams")->check(CLI::Range(2, 1000))->capture_default_str();
+  command->add_option("--streams", options.streams, "Answers at once on a worker, at most")->check(CLI::Range(2, 1024))->capture_default_str();
+  command->add_flag("--json", options.json, "Print the profiles as they are stored");
+  command->footer(
+      "Examples:\n"
+      "  sangam profile A-arith                          about a minute, into profiles/A-arith.json\n"
+      "  sangam profile A-arith A-roman --store DIR      then, in the configuration: [oracle] profiles = \"DIR\"\n"
+      "  sangam simulate day.csv.gz --profile profiles   the trace's apps on models that cost so much\n"
+      "Times are those that the workers measure of their own steps. Measure while the mesh serves nothing else.\n"
+      "Without [[key]] in the configuration the gateway tells operators' numbers to its own host only; else use --key.");
+  return command;
+}
+
 CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   auto* command = app.add_subcommand("simulate", "Play a trace against a fleet in virtual time, with the real control loops");
   command->add_option("trace", options.trace, "CSV, plain or gzip, or Mooncake's JSON lines; without it W0, a generated day")->type_name("TRACE");
@@ -98,7 +119,12 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   command->add_option("--workers", options.workers, "The fleet; 768 devices where it is not given")->type_name("DEVICES=COUNT")->delimiter(',');
   command->add_option("--base", options.base, "What the apps' models are fine-tunes of, where the trace is not W0")->capture_default_str();
   command->add_option("--shared", options.shared, "Of their weights, what fine-tunes of one base have in common")->check(CLI::Range(0.0, 1.0))->type_name("SHARE")->capture_default_str();
-  command->add_option("--seed", options.seed, "Of W0 and of scaling")->capture_default_str();
+  command->add_option("--profile", options.profiles, "What the apps' models cost: files or folders of `sangam profile`; instead of --base")->type_name("FILE");
+  auto* what_if = command->add_option("--what-if", options.what_if, "Play the load of a running mesh instead: its snapshot's file, or its address")->type_name("SNAPSHOT");
+  command->add_option("--change", options.changes, "What would be otherwise (below); all of them together stand beside the mesh as it is")->type_name("CHANGE")->needs(what_if);
+  command->add_option("--seconds", options.seconds, "Of the mesh's load that are played")->check(CLI::Range(1.0, 86'400.0))->capture_default_str()->needs(what_if);
+  command->add_option("--key", options.key, "An operator's key, where --what-if is an address")->type_name("KEY")->envname("SANGAM_KEY");
+  command->add_option("--seed", options.seed, "Of W0 and of scaling, and of a what-if's requests")->capture_default_str();
   command->add_option("--rate", options.rate, "Times as many requests")->capture_default_str();
   command->add_option("--from", options.part.from_s, "Begin at this second of the trace")->check(CLI::Range(0.0, 1e9))->capture_default_str();
   command->add_option("--for", options.part.for_s, "So many seconds of the trace; 0: to its end")->check(CLI::Range(0.0, 1e9))->capture_default_str();
@@ -113,7 +139,14 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
     controls += "  " + std::string(control.name) + std::string(22 - control.name.size(), ' ') + std::string(control.what) + "\n";
   }
   command->footer("Controls:\n" + controls +
+                  "Changes:\n"
+                  "  rate=3, 'rate MODEL=3'  times as many requests, of all models or of one\n"
+                  "  workers=4, workers=+2   so many workers of each class, or so many more\n"
+                  "  'remove MODEL'          nobody asks for it any more\n"
+                  "  control=NAME            another way to run the fleet\n"
+                  "  slo=0.5                 times the deadlines\n"
                   "Examples:\n"
+                  "  sangam simulate --what-if http://127.0.0.1:8080 --change rate=3 --change workers=+1\n"
                   "  sangam simulate --svg day.svg                            a day of 603,000 requests on 768 devices\n"
                   "  sangam simulate --for 120 --control sangam,blitzscale    two minutes of it, side by side\n"
                   "  sangam simulate calls.csv.gz --workers 1=32 --time-scale 1");
@@ -138,10 +171,12 @@ struct TraceCommands::Parts {
   std::string shown;
   ReplayOptions replaying;
   SimulateOptions simulating;
+  ProfileOptions profiling;
   CLI::App* generate_command = nullptr;
   CLI::App* show_command = nullptr;
   CLI::App* replay_command = nullptr;
   CLI::App* simulate_command = nullptr;
+  CLI::App* profile_command = nullptr;
 };
 
 TraceCommands::TraceCommands(CLI::App& app) : parts_(std::make_unique<Parts>()) {
@@ -156,6 +191,7 @@ TraceCommands::TraceCommands(CLI::App& app) : parts_(std::make_unique<Parts>()) 
   parts_->show_command = add_show(*group, parts_->shown);
   parts_->replay_command = add_replay(app, parts_->replaying);
   parts_->simulate_command = add_simulate(app, parts_->simulating);
+  parts_->profile_command = add_profile(app, parts_->profiling);
 }
 
 TraceCommands::~TraceCommands() = default;
@@ -164,7 +200,11 @@ std::optional<Result<void>> TraceCommands::run() const {
   if (parts_->generate_command->parsed()) return generate(parts_->generating);
   if (parts_->show_command->parsed()) return show(parts_->shown);
   if (parts_->replay_command->parsed()) return replay(parts_->replaying);
-  if (parts_->simulate_command->parsed()) return simulate_and_report(parts_->simulating);
+  if (parts_->simulate_command->parsed()) {
+    unblock_signals();  // Nobody waits for them there, and the run may take long.
+    return simulate_and_report(parts_->simulating);
+  }
+  if (parts_->profile_command->parsed()) return profile_models(parts_->profiling);
   return std::nullopt;
 }
 

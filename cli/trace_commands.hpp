@@ -1,4 +1,4 @@
-// The subcommands about workloads: `sangam trace` and `sangam replay`.
+// The subcommands about workloads: `sangam trace`, `replay`, `simulate` and `profile`.
 #pragma once
 
 #include <memory>

@@ -73,8 +73,21 @@ void ModelWatch::tick(const Deployment& deployment, Instant now, Calibrations& c
   inputs_ = std::move(inputs);
   age_ = 0;
   has_learned_ = false;
+  forecast_.costs = costs_.costs();
+  describe(traffic);
   foresee_demand(traffic);
   foresee_attainment(traffic);
+}
+
+void ModelWatch::describe(const Traffic& traffic) {
+  const PromiseGroup promised = promises_.median();
+  forecast_.traffic = {traffic.requests_per_second,
+                       traffic.input_mean,
+                       std::sqrt(std::max(0.0, traffic.input_variance)),
+                       traffic.output_mean,
+                       std::sqrt(std::max(0.0, traffic.output_variance)),
+                       Millis(std::llround(promised.ttft * 1e3)),
+                       Millis(std::llround(promised.tpot * 1e3))};
 }
 
 bool ModelWatch::has_moved(const std::vector<double>& inputs, const Deployment& deployment) const {

@@ -47,6 +47,8 @@ class ModelWatch {
   void observe_demand(Instant now, Calibrations& calibrations);
   void observe_attainment(const Traffic& traffic, Instant now, Calibrations& calibrations);
   [[nodiscard]] bool has_moved(const std::vector<double>& inputs, const Deployment& deployment) const;
+  /// Puts what clients ask for into the forecast.
+  void describe(const Traffic& traffic);
   void foresee_demand(const Traffic& traffic);
   void foresee_attainment(const Traffic& traffic);
   void foresee_division(const Traffic& traffic, const std::vector<PromiseGroup>& groups);

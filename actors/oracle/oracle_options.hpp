@@ -13,6 +13,16 @@
 
 namespace sangam {
 
+/// Some work of one model on one worker that was measured before: what was done in how long.
+struct WorkSample {
+  double steps = 0.0;
+  double prompts = 0.0;
+  double prefill_tokens = 0.0;
+  double output_tokens = 0.0;   ///< Made, the first ones of prompts included.
+  double context_tokens = 0.0;  ///< Read by attention for all of these but the first ones.
+  double seconds = 0.0;         ///< In the steps.
+};
+
 /// What one worker of a model's class is believed to do with it, until telemetry tells better.
 struct ModelPrior {
   double flop_per_token = 0.0;  ///< 2 for each weight; 0: unknown, time in prefill stands for compute.
@@ -25,6 +35,7 @@ struct ModelPrior {
   double chunk = 512.0;         ///< Tokens of a prompt that one step takes at most.
   double prompt_fixed = 0.0;    ///< Seconds a prompt, beside its steps; this alone is not learned.
   double output_mean = 128.0;   ///< Tokens, until answers have ended.
+  std::vector<WorkSample> samples;  ///< Learned from at once, as if telemetry had told them.
 };
 
 /// One device; a worker of several has as many times the rates.

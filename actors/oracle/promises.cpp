@@ -27,6 +27,17 @@ void Promises::remember(const ServedRequest& request) {
   next_ = (next_ + 1) % kRemembered;
 }
 
+PromiseGroup Promises::median() const {
+  if (latest_.empty()) return {1.0, 0.0, assumed_.ttft, assumed_.tpot};
+  const auto middle = [this](double Promise::* field) {
+    std::vector<double> values;
+    for (const Promise& promise : latest_) values.push_back(promise.*field);
+    std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(values.size() / 2), values.end());
+    return values[values.size() / 2];
+  };
+  return {1.0, middle(&Promise::input), middle(&Promise::ttft), middle(&Promise::tpot)};
+}
+
 std::vector<PromiseGroup> Promises::groups(const WorkerCosts& costs, double input_mean) const {
   struct Ranked {
     double slack;

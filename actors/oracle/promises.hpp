@@ -24,6 +24,8 @@ class Promises {
   Promises(Millis ttft, Millis tpot);
 
   void remember(const ServedRequest& request);
+  /// Medians of the deadlines; seconds, 0: none.
+  [[nodiscard]] PromiseGroup median() const;
   /// By slack, the time to the first token less the prefill itself; requests without a deadline come last.
   [[nodiscard]] std::vector<PromiseGroup> groups(const WorkerCosts& costs, double input_mean) const;
 

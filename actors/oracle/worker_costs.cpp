@@ -22,7 +22,18 @@ double mean_context(const Traffic& traffic) {
 WorkerCosts::WorkerCosts(const ModelPrior& prior)
     : fit_({prior.step_fixed, prior.prompt_token, prior.sequence, prior.context_token}, {1.0, 256.0, 4.0, 4096.0}),
       chunk_(std::max(1.0, prior.chunk)),
-      prompt_fixed_(prior.prompt_fixed) {}
+      prompt_fixed_(prior.prompt_fixed) {
+  for (const WorkSample& sample : prior.samples) {
+    LoadDelta delta;
+    delta.steps = sample.steps;
+    delta.prompts = sample.prompts;
+    delta.prefill_tokens = sample.prefill_tokens;
+    delta.output_tokens = sample.output_tokens;
+    delta.context_tokens = sample.context_tokens;
+    delta.busy = sample.seconds;
+    learn(delta);
+  }
+}
 
 void WorkerCosts::learn(const LoadDelta& delta) {
   // Who does not count steps: those with a decode, or those that the prompts need.
@@ -33,6 +44,11 @@ void WorkerCosts::learn(const LoadDelta& delta) {
 }
 
 bool WorkerCosts::settled() const { return letters_ >= kSettled; }
+
+ModelCosts WorkerCosts::costs() const {
+  const auto& [step, prompt_token, sequence, context_token] = fit_.coefficients();
+  return {step * 1e6, prompt_fixed_ * 1e6, prompt_token * 1e6, sequence * 1e6, context_token * 1e6, settled()};
+}
 
 void WorkerCosts::learn_computed(double arrived_tokens, double computed_tokens) {
   if (arrived_tokens <= 0.0) return;

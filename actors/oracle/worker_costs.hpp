@@ -4,6 +4,7 @@
 #include "actors/oracle/cost_fit.hpp"
 #include "actors/oracle/oracle_options.hpp"
 #include "actors/oracle/traffic.hpp"
+#include "messages/vocabulary/telemetry.hpp"
 
 namespace sangam {
 
@@ -51,6 +52,8 @@ class WorkerCosts {
 
   /// Whether enough was measured that the law no longer moves: what is learned on top of it is then about it.
   [[nodiscard]] bool settled() const;
+  /// Each cost by itself.
+  [[nodiscard]] ModelCosts costs() const;
   [[nodiscard]] double computed_share() const { return computed_share_; }
 
   /// Seconds of a prompt's steps; each takes `chunk_extra` more for what is beside it.

@@ -13,7 +13,7 @@ const ActorName kOracle("oracle");
 const ActorName kPlacement("placement");
 const ActorName kAutoscaler("autoscaler");
 
-// Who hears what beside the gateways, which hear all but tables and telemetry.
+// Who hears what beside the gateways, which hear all.
 const std::set<ActorName> kHearStates{kLifecycle, kPlacement, kAutoscaler};
 const std::set<ActorName> kHearMemory{kLifecycle, kPlacement};
 const std::set<ActorName> kHearTables{kOracle, kPlacement};
@@ -49,7 +49,7 @@ void ModelKeeper::on(const ActorFound& found, Outbox& out) {
   for (const auto& [model, holding] : holdings_) {
     if (hears_all || actor == kScheduler) announce(model, actor, out);
     if (hears_all || kHearStates.contains(actor)) tell_state(model, actor, out);
-    if (kHearTables.contains(actor)) tell_table(model, actor, out);
+    if (hears_all || kHearTables.contains(actor)) tell_table(model, actor, out);
   }
   if (!hears_all && !kHearMemory.contains(actor)) return;
   WorkerMemory memory = runner_.memory();
@@ -64,7 +64,9 @@ void ModelKeeper::on(const ActorLost& lost) {
 }
 
 std::vector<ActorName> ModelKeeper::telemetry_hearers() const {
-  return both(planners_, kHearTelemetry);
+  std::vector<ActorName> hearers = both(planners_, kHearTelemetry);
+  hearers.insert(hearers.end(), gateways_.begin(), gateways_.end());
+  return hearers;
 }
 
 std::int64_t ModelKeeper::transfers() const {
@@ -129,6 +131,7 @@ void ModelKeeper::tell_table(const ModelId& model, const ActorName& to, Outbox& 
 
 void ModelKeeper::tell_table_to_all(const ModelId& model, Outbox& out) const {
   for (const ActorName& planner : both(planners_, kHearTables)) tell_table(model, planner, out);
+  for (const ActorName& gateway : gateways_) tell_table(model, gateway, out);
 }
 
 void ModelKeeper::tell_memory(Outbox& out) {

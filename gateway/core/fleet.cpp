@@ -27,6 +27,7 @@ void MeshView::lost(const ActorName& actor) {
   }
   std::erase_if(states_, [&](const auto& state) { return state.first.second == actor; });
   memories_.erase(actor);
+  telemetries_.erase(actor);
   if (actor == kOracle) forecasts_.clear();
   for (auto& [model, queue] : queues_) {
     if (queue_of(model) != actor) continue;
@@ -63,6 +64,28 @@ void MeshView::status(const QueueStatus& status) {
 void MeshView::forecast(const Forecast& forecast) {
   forecasts_.clear();
   for (const ModelForecast& model : forecast.models) forecasts_[model.model] = model;
+}
+
+void MeshView::telemetry(const Telemetry& telemetry) {
+  Telemetry& last = telemetries_[telemetry.worker];
+  const bool is_late = last.incarnation == telemetry.incarnation && telemetry.sequence <= last.sequence;
+  if (!is_late && telemetry.incarnation >= last.incarnation) last = telemetry;
+}
+
+void MeshView::table(const ModelTable& table) {
+  Bytes weights{0};
+  for (const SegmentSize& segment : table.segments) weights += segment.bytes;
+  shapes_[table.model] = {table.devices, weights, table.kv_per_token};
+}
+
+MeshSnapshot MeshView::snapshot() const {
+  MeshSnapshot snapshot;
+  for (const auto& [worker, telemetry] : telemetries_) snapshot.workers.push_back(telemetry);
+  snapshot.memories = memories();
+  snapshot.instances = instances();
+  snapshot.shapes = shapes_;
+  snapshot.forecasts = forecasts_;
+  return snapshot;
 }
 
 ModelState MeshView::state_of(const ModelId& model) const {

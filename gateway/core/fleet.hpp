@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "gateway/api/snapshot.hpp"
 #include "messages/vocabulary/lifecycle.hpp"
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/residency.hpp"
@@ -38,6 +39,9 @@ class MeshView {
   void status(const QueueStatus& status);
   void state(const InstanceState& state);
   void forecast(const Forecast& forecast);
+  /// The last one of each worker; an older one of the same life is dropped.
+  void telemetry(const Telemetry& telemetry);
+  void table(const ModelTable& table);
   void memory(const WorkerMemory& memory) { memories_[memory.worker] = memory; }
 
   [[nodiscard]] bool present(const ActorName& actor) const { return actors_.contains(actor); }
@@ -51,6 +55,7 @@ class MeshView {
   /// What workers that are here hold, by model and worker.
   [[nodiscard]] std::vector<InstanceState> instances() const;
   [[nodiscard]] std::vector<WorkerMemory> memories() const;
+  [[nodiscard]] MeshSnapshot snapshot() const;
 
  private:
   /// Adds up a count that starts anew with its owner.
@@ -78,6 +83,8 @@ class MeshView {
   std::map<ModelId, Queue> queues_;
   std::map<std::pair<ModelId, ActorName>, InstanceState> states_;
   std::map<ActorName, WorkerMemory> memories_;
+  std::map<ActorName, Telemetry> telemetries_;
+  std::map<ModelId, ModelShape> shapes_;
   std::map<ModelId, ModelForecast> forecasts_;
 };
 

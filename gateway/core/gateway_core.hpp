@@ -51,6 +51,8 @@ class GatewayCore {
   void on(const WorkerMemory& memory, Instant, Outbox&) { fleet_.memory(memory); }
   void on(const CommandEnded& ended, Instant, Outbox&) { commands_.ended(ended); }
   void on(const QueueStatus& status, Instant, Outbox&) { fleet_.status(status); }
+  void on(const Telemetry& telemetry, Instant, Outbox&) { fleet_.telemetry(telemetry); }
+  void on(const ModelTable& table, Instant, Outbox&) { fleet_.table(table); }
   void on(const Forecast& forecast, Instant, Outbox&) { fleet_.forecast(forecast); }
   void on(const Quoted& quoted, Instant now, Outbox& out);
   void wake(Timer timer, Instant now, Outbox& out);

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "gateway/api/admin.hpp"
+#include "gateway/api/snapshot.hpp"
 #include "gateway/http/request_headers.hpp"
 
 namespace sangam {
@@ -106,6 +107,7 @@ HttpReply FrontDesk::answer(const RouteMatch& match) const {
     case Route::instances: return json_reply(instances_json(actor_.core().fleet().instances()));
     case Route::memory:
       return json_reply(memory_json(actor_.core().fleet().memories(), actor_.core().fleet().instances()));
+    case Route::snapshot: return json_reply(snapshot_json(actor_.core().fleet().snapshot()));
     case Route::is_sleeping: return is_sleeping();
     case Route::load: return json_reply("{\"server_load\":" + std::to_string(actor_.core().calls()) + "}");
     case Route::metrics: {

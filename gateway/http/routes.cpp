@@ -36,6 +36,7 @@ constexpr std::array kRows{
     Row{"/load", Route::load, kRead, false},
     Row{"/admin/models", Route::instances, kRead, false, true},
     Row{"/admin/memory", Route::memory, kRead, false, true},
+    Row{"/admin/snapshot", Route::snapshot, kRead, false, true},
     Row{"/admin/load", Route::command, kWrite, false, true, CommandVerb::load},
     Row{"/admin/wake", Route::command, kWrite, false, true, CommandVerb::wake},
     Row{"/admin/sleep", Route::command, kWrite, false, true, CommandVerb::sleep},

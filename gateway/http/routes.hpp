@@ -27,6 +27,7 @@ enum class Route {
   load,
   instances,
   memory,
+  snapshot,
   is_sleeping,
   command
 };

@@ -192,7 +192,7 @@ struct Envelope {
     runMoved @36 :RunMoved;                # Worker -> queue, scheduler: it is mine.
     reserveKv @37 :ReserveKv;              # Worker -> worker: set pages aside, a prompt will be computed for you.
     kvReserved @38 :KvReserved;            # Worker -> worker: they are, or why not.
-    telemetry @39 :Telemetry;              # Worker -> oracle, placement, autoscaler: what it does.
+    telemetry @39 :Telemetry;              # Worker -> oracle, placement, autoscaler, gateways: what it does.
     served @40 :Served;                    # Gateway -> oracle: what clients got.
     modelTable @41 :ModelTable;            # Worker -> placement, oracle: what a model is made of.
     forecast @42 :Forecast;                # Oracle -> placement, autoscaler, gateways: what is needed.
@@ -1261,8 +1261,8 @@ struct ModelLoad {
 }
 
 struct Telemetry {
-  # Worker -> oracle, placement and autoscaler, twice a second. Counts run since the worker's start, so a lost letter
-  # loses none.
+  # Worker -> oracle, placement, autoscaler and gateways, twice a second. Counts run since the worker's start, so a
+  # lost letter loses none.
 
   worker @0 :Text;
   # Who speaks.
@@ -1365,7 +1365,7 @@ struct SegmentSize {
 }
 
 struct ModelTable {
-  # Worker -> placement and oracle, when it has read a model, and again when they appear anew.
+  # Worker -> placement, oracle and gateways, when it has read a model, and again when they appear anew.
 
   model @0 :Text;
   # Which.
@@ -1378,6 +1378,53 @@ struct ModelTable {
 
   segments @3 :List(SegmentSize);
   # Distinct ones.
+}
+
+struct ClientTraffic {
+  # What a model's clients ask for, over the window that the oracle believes.
+
+  requestsPerSecond @0 :Float64;
+  # That arrive.
+
+  inputMean @1 :Float64;
+  # Tokens of a prompt.
+
+  inputDeviation @2 :Float64;
+  # Standard deviation of these.
+
+  outputMean @3 :Float64;
+  # Tokens of an answer.
+
+  outputDeviation @4 :Float64;
+  # Standard deviation of these.
+
+  ttftSloMillis @5 :Int64;
+  # Median of the latest requests; 0: none.
+
+  tpotSloMillis @6 :Int64;
+  # As ttftSlo, for the time between tokens.
+}
+
+struct ModelCosts {
+  # What a worker takes for a model, as learned; microseconds.
+
+  step @0 :Float64;
+  # A step, beside what is in it.
+
+  prompt @1 :Float64;
+  # A prompt, beside its steps and tokens.
+
+  promptToken @2 :Float64;
+  # A token of it.
+
+  sequence @3 :Float64;
+  # A token that is made.
+
+  contextToken @4 :Float64;
+  # A token that attention reads for one that is made.
+
+  settled @5 :Bool;
+  # Whether enough was measured; before, they are what the oracle began with.
 }
 
 struct ModelForecast {
@@ -1421,6 +1468,12 @@ struct ModelForecast {
 
   mixedAttainment @12 :List(Float64);
   # Of the worse of both, with workers that do everything.
+
+  traffic @13 :ClientTraffic;
+  # What its clients ask for.
+
+  costs @14 :ModelCosts;
+  # What a worker takes for it.
 }
 
 struct Forecast {

@@ -37,7 +37,7 @@ BOOST_DESCRIBE_STRUCT(ModelLoad, (),
                       (model, waiting, running, kv_used, kv_reserved, prefill_tokens, output_tokens, decode_steps,
                        context_tokens, prefill_time, decode_time))
 
-/// Worker -> oracle, placement and autoscaler, twice a second.
+/// Worker -> oracle, placement, autoscaler and gateways, twice a second.
 struct Telemetry {
   ActorName worker;
   Incarnation incarnation{};
@@ -89,7 +89,7 @@ struct SegmentSize {
 };
 BOOST_DESCRIBE_STRUCT(SegmentSize, (), (digest, bytes))
 
-/// Worker -> placement and oracle, when it has read a model, and again when they appear anew.
+/// Worker -> placement, oracle and gateways, when it has read a model, and again when they appear anew.
 struct ModelTable {
   ModelId model;
   std::int64_t devices = 1;  ///< As in Telemetry: the workers that can hold it.
@@ -97,6 +97,31 @@ struct ModelTable {
   std::vector<SegmentSize> segments;  ///< Distinct.
 };
 BOOST_DESCRIBE_STRUCT(ModelTable, (), (model, devices, kv_per_token, segments))
+
+/// What a model's clients ask for, over the window that the oracle believes.
+struct ClientTraffic {
+  double requests_per_second = 0.0;
+  double input_mean = 0.0;  ///< Tokens, as the next three.
+  double input_deviation = 0.0;
+  double output_mean = 0.0;
+  double output_deviation = 0.0;
+  Millis ttft_slo{0};  ///< Median of the latest requests, as the next; 0: none.
+  Millis tpot_slo{0};
+};
+BOOST_DESCRIBE_STRUCT(ClientTraffic, (),
+                      (requests_per_second, input_mean, input_deviation, output_mean, output_deviation, ttft_slo,
+                       tpot_slo))
+
+/// What a worker takes for a model, as learned; microseconds.
+struct ModelCosts {
+  double step = 0.0;           ///< A step, beside what is in it:
+  double prompt = 0.0;         ///< a prompt,
+  double prompt_token = 0.0;   ///< a token of it,
+  double sequence = 0.0;       ///< a token that is made,
+  double context_token = 0.0;  ///< and a token that its attention reads.
+  bool settled = false;        ///< Enough was measured; before, they are what the oracle began with.
+};
+BOOST_DESCRIBE_STRUCT(ModelCosts, (), (step, prompt, prompt_token, sequence, context_token, settled))
 
 /// What a model needs and what more workers would give it. Shares are of one worker of the model's class.
 struct ModelForecast {
@@ -115,11 +140,13 @@ struct ModelForecast {
   std::vector<double> prefill_attainment;
   std::vector<double> decode_attainment;
   std::vector<double> mixed_attainment;
+  ClientTraffic traffic;
+  ModelCosts costs;
 };
 BOOST_DESCRIBE_STRUCT(ModelForecast, (),
                       (model, requests_per_second, input_tokens_per_second, volatility, kv, kv_deviation, compute,
                        compute_deviation, bandwidth, bandwidth_deviation, prefill_attainment, decode_attainment,
-                       mixed_attainment))
+                       mixed_attainment, traffic, costs))
 
 /// Oracle -> placement, autoscaler, gateways, twice a second: all models that it knows.
 struct Forecast {

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/report/record.hpp"
-
 namespace sangam::sim {
 namespace {
 
@@ -26,8 +24,11 @@ Clients::Clients(ClientOptions options, const Trace& trace, Journal& journal)
     entry.input = std::max(request.input, Tokens(1));
     entry.output = std::max(request.output, Tokens(1));
     entry.arrival = double(request.arrival.count());
-    entry.ttft_slo = options_.slo_factor * 1000.0 * double(ttft_slo_of(entry.input).count());
-    entry.tpot_slo = options_.slo_factor * 1000.0 * double(kTpotSlo.count());
+    const Slo own = request.app < options_.objectives.size() ? options_.objectives[request.app] : Slo{};
+    const Millis ttft = own.ttft > Millis(0) ? own.ttft : ttft_slo_of(entry.input);
+    const Millis tpot = own.tpot > Millis(0) ? own.tpot : kTpotSlo;
+    entry.ttft_slo = options_.slo_factor * 1000.0 * double(ttft.count());
+    entry.tpot_slo = options_.slo_factor * 1000.0 * double(tpot.count());
   }
 }
 

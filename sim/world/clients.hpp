@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "messages/vocabulary/outbox.hpp"
+#include "sim/report/record.hpp"
 #include "sim/trace/trace.hpp"
 #include "sim/world/journal.hpp"
 #include "sim/world/world.hpp"
@@ -17,7 +18,8 @@ struct ClientOptions {
   std::vector<ModelId> models;  ///< By the trace's app.
   ServiceClass service_class = ServiceClass::deadline;
   bool requeue_when_late = false;
-  double slo_factor = 1.0;  ///< Of the published objective of first tokens and ours of later ones.
+  std::vector<Slo> objectives;  ///< By the trace's app; where it is 0 or missing, the published one of first tokens, and ours.
+  double slo_factor = 1.0;  ///< Of these.
   Tokens max_tokens{1024};  ///< That a request allows; more where its answer is longer.
   std::vector<ActorName> served_hearers;
 };

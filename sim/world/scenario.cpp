@@ -170,6 +170,11 @@ SimulatedRun simulate(const Scenario& scenario, const Trace& trace) {
   return run;
 }
 
+Micros letter_takes_of(double request_us) {
+  constexpr double kLetters = 4.0;  // Submit, Enqueued, Dispatch, Run.
+  return Micros(std::int64_t(request_us / kLetters));
+}
+
 Scenario w0_scenario() {
   Scenario scenario;
   scenario.time_scale = 48.0;

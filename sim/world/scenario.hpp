@@ -51,6 +51,10 @@ struct SimulatedRun {
 /// Deterministic: the same scenario and trace give the same run.
 [[nodiscard]] SimulatedRun simulate(const Scenario& scenario, const Trace& trace);
 
+/// The time of a letter where a request takes so much beside its steps at an idle mesh: four of them come between its
+/// arrival and its run.
+[[nodiscard]] Micros letter_takes_of(double request_us);
+
 /// The fleet of Janus's testbed, 768 devices in workers of 1, 4 and 16 (how many of each is our choice), and an own
 /// fine-tune for each application of W0.
 [[nodiscard]] Scenario w0_scenario();

@@ -131,3 +131,24 @@ TEST_CASE("a planner without an oracle is refused, and so are workers whose page
   CHECK(error_of("[[node]]\nname = \"a\"\nendpoint = \"tcp://h:1\"\nroles = [\"oracle\"]\n")
             .find("'oracle' is no role of this mesh") != std::string::npos);
 }
+
+TEST_CASE("profiles are what the oracle begins with; a bad one is named with its field") {
+  const auto folder = std::filesystem::temp_directory_path() / ("sangam-oracle-profiles-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string head = R"({"model":"A-arith","devices":1,"weights_bytes":10,"kv_bytes_per_token":20,"costs":{)";
+  const std::string costs = R"("step_us":2000,"prompt_us":100,"prompt_token_us":5,"sequence_us":30,"context_token_us":0)";
+  std::ofstream(folder / "A-arith.json") << head << costs << "}}";
+  const std::string table = "[oracle]\nprofiles = \"" + folder.string() + "\"\n";
+  const auto config = read(table);
+  REQUIRE(config);
+  const ModelPrior& prior = config->oracle->priors.at(ModelId("A-arith"));
+  CHECK(prior.step_fixed == doctest::Approx(0.002));
+  CHECK(prior.sequence == doctest::Approx(3e-5));
+  CHECK(prior.weights == Bytes(10));
+  std::ofstream(folder / "A-arith.json") << head << "}}";
+  const std::string error = error_of(table);
+  CHECK(error.starts_with("mesh.toml:2: "));
+  CHECK(error.find("A-arith.json: costs: step_us: is missing") != std::string::npos);
+  std::filesystem::remove_all(folder);
+  CHECK(error_of(table).starts_with("mesh.toml:2: "));
+}

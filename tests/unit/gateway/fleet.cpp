@@ -56,3 +56,31 @@ TEST_CASE("counts go on rising when a worker starts anew") {
   fleet.status(status(kOne, 0, 0, 7));
   CHECK(fleet.state_of(kModel).prefix_hits == 137);
 }
+
+TEST_CASE("a snapshot has each worker's last letter and each model's shape, and nothing of who was lost") {
+  MeshView fleet;
+  Telemetry letter;
+  letter.worker = kOne;
+  letter.incarnation = Incarnation{1};
+  letter.sequence = 5;
+  letter.steps = 50;
+  fleet.telemetry(letter);
+  letter.sequence = 4;
+  letter.steps = 40;
+  fleet.telemetry(letter);  // Late.
+  fleet.table({kModel, 2, Bytes(30), {{1, Bytes(100)}, {2, Bytes(200)}}});
+  MeshSnapshot snapshot = fleet.snapshot();
+  REQUIRE(snapshot.workers.size() == 1);
+  CHECK(snapshot.workers[0].steps == 50);
+  CHECK(snapshot.shapes.at(kModel).weights == Bytes(300));
+  const std::string text = snapshot_json(snapshot);
+  CHECK(text.find(R"("model":"m","devices":2,"weights_bytes":300,"kv_bytes_per_token":30,"traffic":null,"costs":null)") !=
+        std::string::npos);
+  letter.incarnation = Incarnation{2};
+  letter.sequence = 1;
+  letter.steps = 3;
+  fleet.telemetry(letter);
+  CHECK(fleet.snapshot().workers[0].steps == 3);
+  fleet.lost(kOne);
+  CHECK(fleet.snapshot().workers.empty());
+}

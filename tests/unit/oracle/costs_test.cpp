@@ -109,6 +109,37 @@ TEST_CASE("a cost that cannot be positive is zero, and without measurements the 
   CHECK(fit.coefficients()[0] > 10.0);
 }
 
+TEST_CASE("what was measured before is known from the start, and learning goes on from there") {
+  const CostFit::Vector law{0.012, 7e-5, 3e-4, 5e-7};
+  const auto seconds = [&](double steps, double prompt_tokens, double made, double read) {
+    return law[0] * steps + law[1] * prompt_tokens + law[2] * made + law[3] * read;
+  };
+  ModelPrior prior;  // Far from the law.
+  std::mt19937_64 random(4);
+  std::uniform_real_distribution<double> uniform(1.0, 30.0);
+  for (int i = 0; i < 70; ++i) {
+    WorkSample sample{uniform(random), 1.0, 16.0 * uniform(random), 8.0 * uniform(random), 9'000.0 * uniform(random), 0.0};
+    sample.seconds = seconds(sample.steps, sample.prefill_tokens, sample.output_tokens, sample.context_tokens);
+    prior.samples.push_back(sample);
+  }
+  WorkerCosts costs(prior);
+  CHECK(costs.settled());
+  CHECK(near(costs.costs().step, 12'000.0, 0.02));
+  CAPTURE(costs.costs().prompt_token);
+  CHECK(near(costs.costs().prompt_token, 70.0, 0.2));
+  CHECK(near(costs.costs().sequence, 300.0, 0.05));
+  LoadDelta slower;  // In service all takes twice as long.
+  for (int i = 0; i < 600; ++i) {
+    slower.steps = uniform(random);
+    slower.prefill_tokens = 16.0 * uniform(random);
+    slower.output_tokens = 8.0 * uniform(random);
+    slower.context_tokens = 9'000.0 * uniform(random);
+    slower.busy = 2.0 * seconds(slower.steps, slower.prefill_tokens, slower.output_tokens, slower.context_tokens);
+    costs.learn(slower);
+  }
+  CHECK(near(costs.costs().step, 24'000.0, 0.1));
+}
+
 TEST_CASE("steps, their distance and KV are those of a worker that is played") {
   for (const double rate : {1.0, 3.0, 5.0}) {
     CAPTURE(rate);

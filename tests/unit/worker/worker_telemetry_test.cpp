@@ -162,9 +162,16 @@ TEST_CASE("who plans hears of what is there: each what it plans with, and nothin
   (void)told(desk, at(100));
   CHECK(desk.said<Telemetry>(kPlacement).size() == 1);
   CHECK(desk.said<Telemetry>(kAutoscaler).size() == 1);
+  const ActorName gateway("gateway/1");
+  desk.hear(ActorFound{gateway, Incarnation{1}});
+  CHECK(desk.said<ModelTable>(gateway).size() == 2);
+  (void)told(desk, at(150));
+  CHECK(desk.said<Telemetry>(gateway).size() == 1);
+  desk.hear(ActorLost{gateway, Incarnation{1}, "crashed"});
   desk.hear(ActorLost{kPlacement, Incarnation{1}, "crashed"});
   (void)told(desk, at(200));
   CHECK(desk.said<Telemetry>(kPlacement).empty());
+  CHECK(desk.said<Telemetry>(gateway).empty());
   CHECK(desk.said<Telemetry>(kAutoscaler).size() == 1);
 }
 

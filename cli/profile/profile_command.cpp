@@ -1,0 +1,61 @@
+// One model after the other: a bar, a file, a table.
+#include "cli/profile/profile_command.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "cli/profile/measure.hpp"
+#include "cli/progress_line.hpp"
+#include "cli/report_files.hpp"
+
+namespace sangam {
+namespace {
+
+namespace fs = std::filesystem;
+
+void print(const Profile& profile, const fs::path& file) {
+  std::printf("%s, %zu samples, R2 of step times %.4f, median error %.1f %%\n", profile.model.text().c_str(),
+              profile.samples.size(), profile.costs.r2, 100.0 * profile.costs.error_median);
+  for (const CostName& name : kCostNames) {
+    const FittedCost& cost = profile.costs.*name.cost;
+    std::printf("  %-14s %12.4g us  90 %% within %.4g to %.4g%s\n", std::string(name.what).c_str(), cost.value, cost.low,
+                cost.high, cost.is_told() ? "" : "  cannot be told from nothing");
+  }
+  std::printf("  %-14s %12.4g us  beside steps, as the client of a lone stream sees it\n", "a later token", profile.between_steps_us);
+  std::printf("  %-14s %12.4g us  beside its step, client to client\n", "a first token", profile.request_us);
+  std::printf("  -> %s\n", file.c_str());
+}
+
+}  // namespace
+
+Result<void> profile_models(const ProfileOptions& options) {
+  const auto base = parse_http_base(options.url);
+  if (!base) return base.error();
+  std::error_code failure;
+  fs::create_directories(options.store, failure);
+  if (failure) return make_error(ErrorCode::exhausted, options.store + ": " + failure.message() + "; choose another folder with --store");
+  for (const std::string& name : options.models) {
+    const ModelId model(name);
+    const fs::path file = profile_path(options.store, model);
+    if (auto writable = check_writable({file.string()}); !writable) return writable;
+    MeasureOptions measuring;
+    measuring.key = options.key;
+    measuring.rounds = options.rounds;
+    measuring.streams = options.streams;
+    ProgressLine line;
+    measuring.progress = [&](double share) { line.show(name + " " + progress_bar(share)); };
+    const auto profile = measure(*base, model, measuring);
+    if (!profile) {
+      // An empty file would be a broken profile to whoever reads the folder.
+      if (fs::is_empty(file, failure)) fs::remove(file, failure);
+      return profile.error();
+    }
+    const std::string text = profile_json(*profile);
+    if (auto written = write_report(file.string(), text); !written) return written;
+    options.json ? void(std::cout << text << "\n") : print(*profile, file);
+  }
+  return {};
+}
+
+}  // namespace sangam
