@@ -30,25 +30,35 @@ inline __m256i eight_bytes(const std::byte* p) {
 
 template <>
 struct Codes<Avx2, RowCode::b1> {
-  static __m256 even(const std::byte* p, int part) {
-    return _mm256_blendv_ps(_mm256_set1_ps(-1.0f), _mm256_set1_ps(1.0f), signs_of(p + part));
+  __m256 plus{}, minus{};
+  void enter(__m256 scale) {
+    plus = scale;
+    minus = _mm256_mul_ps(scale, _mm256_set1_ps(-1.0f));
   }
-  static __m256 odd(const std::byte* p, int part) { return even(p + 2, part); }
+  __m256 even(const std::byte* p, int part) const { return _mm256_blendv_ps(minus, plus, signs_of(p + part)); }
+  __m256 odd(const std::byte* p, int part) const { return even(p + 2, part); }
 };
 
 template <>
 struct Codes<Avx2, RowCode::b2> {
-  __m256 levels = four_levels(sangam::levels(RowCode::b2).data());
+  const __m256 levels = four_levels(sangam::levels(RowCode::b2).data());
+  __m256 table{};
+  void enter(__m256 scale) { table = _mm256_mul_ps(scale, levels); }
   __m256 even(const std::byte* p, int part) const {
-    return _mm256_permutevar8x32_ps(levels, spread_two_bits(p + 2 * part));
+    return _mm256_permutevar8x32_ps(table, spread_two_bits(p + 2 * part));
   }
   __m256 odd(const std::byte* p, int part) const { return even(p + 4, part); }
 };
 
 template <>
 struct Codes<Avx2, RowCode::b3> {
-  __m256 lower = four_levels(sangam::levels(RowCode::b3).data());
-  __m256 upper = four_levels(sangam::levels(RowCode::b3).data() + 4);
+  const __m256 lower_levels = four_levels(sangam::levels(RowCode::b3).data());
+  const __m256 upper_levels = four_levels(sangam::levels(RowCode::b3).data() + 4);
+  __m256 lower{}, upper{};
+  void enter(__m256 scale) {
+    lower = _mm256_mul_ps(scale, lower_levels);
+    upper = _mm256_mul_ps(scale, upper_levels);
+  }
   __m256 at(const std::byte* two_bits, const std::byte* upper_bit) const {
     const __m256i codes = spread_two_bits(two_bits);
     return _mm256_blendv_ps(_mm256_permutevar8x32_ps(lower, codes), _mm256_permutevar8x32_ps(upper, codes),
@@ -60,8 +70,13 @@ struct Codes<Avx2, RowCode::b3> {
 
 template <>
 struct Codes<Avx2, RowCode::b4> {
-  __m256 lower = _mm256_loadu_ps(sangam::levels(RowCode::b4).data());
-  __m256 upper = _mm256_loadu_ps(sangam::levels(RowCode::b4).data() + 8);
+  const __m256 lower_levels = _mm256_loadu_ps(sangam::levels(RowCode::b4).data());
+  const __m256 upper_levels = _mm256_loadu_ps(sangam::levels(RowCode::b4).data() + 8);
+  __m256 lower{}, upper{};
+  void enter(__m256 scale) {
+    lower = _mm256_mul_ps(scale, lower_levels);
+    upper = _mm256_mul_ps(scale, upper_levels);
+  }
   /// Of an index only the lowest three bits count; the fourth chooses the table.
   __m256 at(__m256i codes) const {
     return _mm256_blendv_ps(_mm256_permutevar8x32_ps(lower, codes), _mm256_permutevar8x32_ps(upper, codes),
@@ -73,10 +88,13 @@ struct Codes<Avx2, RowCode::b4> {
 
 template <>
 struct Codes<Avx2, RowCode::b8> {
-  static __m256 even(const std::byte* p, int part) {
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(eight_bytes(p + 8 * part), _mm256_set1_epi32(128)));
+  __m256 factor{};
+  void enter(__m256 scale) { factor = scale; }
+  __m256 even(const std::byte* p, int part) const {
+    return _mm256_mul_ps(factor,
+                         _mm256_cvtepi32_ps(_mm256_sub_epi32(eight_bytes(p + 8 * part), _mm256_set1_epi32(128))));
   }
-  static __m256 odd(const std::byte* p, int part) { return even(p + 16, part); }
+  __m256 odd(const std::byte* p, int part) const { return even(p + 16, part); }
 };
 
 }  // namespace

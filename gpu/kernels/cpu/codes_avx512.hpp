@@ -26,23 +26,33 @@ inline __m512 four_levels(const float* at) { return _mm512_broadcast_f32x4(_mm_l
 
 template <>
 struct Codes<Avx512, RowCode::b1> {
-  static __m512 even(const std::byte* p, int) {
-    return _mm512_mask_blend_ps(mask16(p), _mm512_set1_ps(-1.0f), _mm512_set1_ps(1.0f));
+  __m512 plus{}, minus{};
+  void enter(__m512 scale) {
+    plus = scale;
+    minus = _mm512_mul_ps(scale, _mm512_set1_ps(-1.0f));
   }
-  static __m512 odd(const std::byte* p, int) { return even(p + 2, 0); }
+  __m512 even(const std::byte* p, int) const { return _mm512_mask_blend_ps(mask16(p), minus, plus); }
+  __m512 odd(const std::byte* p, int) const { return even(p + 2, 0); }
 };
 
 template <>
 struct Codes<Avx512, RowCode::b2> {
-  __m512 levels = four_levels(sangam::levels(RowCode::b2).data());
-  __m512 even(const std::byte* p, int) const { return _mm512_permutexvar_ps(spread_two_bits(p), levels); }
+  const __m512 levels = four_levels(sangam::levels(RowCode::b2).data());
+  __m512 table{};
+  void enter(__m512 scale) { table = _mm512_mul_ps(scale, levels); }
+  __m512 even(const std::byte* p, int) const { return _mm512_permutexvar_ps(spread_two_bits(p), table); }
   __m512 odd(const std::byte* p, int) const { return even(p + 4, 0); }
 };
 
 template <>
 struct Codes<Avx512, RowCode::b3> {
-  __m512 lower = four_levels(sangam::levels(RowCode::b3).data());
-  __m512 upper = four_levels(sangam::levels(RowCode::b3).data() + 4);
+  const __m512 lower_levels = four_levels(sangam::levels(RowCode::b3).data());
+  const __m512 upper_levels = four_levels(sangam::levels(RowCode::b3).data() + 4);
+  __m512 lower{}, upper{};
+  void enter(__m512 scale) {
+    lower = _mm512_mul_ps(scale, lower_levels);
+    upper = _mm512_mul_ps(scale, upper_levels);
+  }
   __m512 at(const std::byte* two_bits, const std::byte* upper_bit) const {
     const __m512i codes = spread_two_bits(two_bits);
     return _mm512_mask_permutexvar_ps(_mm512_permutexvar_ps(codes, lower), mask16(upper_bit), codes, upper);
@@ -53,24 +63,28 @@ struct Codes<Avx512, RowCode::b3> {
 
 template <>
 struct Codes<Avx512, RowCode::b4> {
-  __m512 levels = _mm512_loadu_ps(sangam::levels(RowCode::b4).data());
+  const __m512 levels = _mm512_loadu_ps(sangam::levels(RowCode::b4).data());
+  __m512 table{};
+  void enter(__m512 scale) { table = _mm512_mul_ps(scale, levels); }
   static __m512i pairs(const std::byte* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   /// Of an index only the lowest four bits count.
-  __m512 even(const std::byte* p, int) const { return _mm512_permutexvar_ps(pairs(p), levels); }
+  __m512 even(const std::byte* p, int) const { return _mm512_permutexvar_ps(pairs(p), table); }
   __m512 odd(const std::byte* p, int) const {
-    return _mm512_permutexvar_ps(_mm512_srli_epi32(pairs(p), 4), levels);
+    return _mm512_permutexvar_ps(_mm512_srli_epi32(pairs(p), 4), table);
   }
 };
 
 template <>
 struct Codes<Avx512, RowCode::b8> {
-  static __m512 even(const std::byte* p, int) {
+  __m512 factor{};
+  void enter(__m512 scale) { factor = scale; }
+  __m512 even(const std::byte* p, int) const {
     const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(codes, _mm512_set1_epi32(128)));
+    return _mm512_mul_ps(factor, _mm512_cvtepi32_ps(_mm512_sub_epi32(codes, _mm512_set1_epi32(128))));
   }
-  static __m512 odd(const std::byte* p, int) { return even(p + 16, 0); }
+  __m512 odd(const std::byte* p, int) const { return even(p + 16, 0); }
 };
 
 }  // namespace

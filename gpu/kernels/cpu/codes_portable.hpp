@@ -10,6 +10,8 @@ namespace {
 template <RowCode code>
 struct Codes<Portable, code> {
   const float* levels = sangam::levels(code).data();
+  Portable::Vec factor{};
+  void enter(Portable::Vec scale) { factor = scale; }
 
   /// `bits` bits of the code at `place`.
   static unsigned get(const std::byte* p, int place, int bits) {
@@ -22,7 +24,7 @@ struct Codes<Portable, code> {
     return get(p, place, bits_of(code));
   }
   [[nodiscard]] Portable::Vec at(const std::byte* p, int column) const {
-    return Portable::Vec{levels[code_of(p, column)], levels[code_of(p, column + 2)], levels[code_of(p, column + 4)],
+    return factor * Portable::Vec{levels[code_of(p, column)], levels[code_of(p, column + 2)], levels[code_of(p, column + 4)],
                          levels[code_of(p, column + 6)]};
   }
   [[nodiscard]] Portable::Vec even(const std::byte* p, int part) const { return at(p, 8 * part); }

@@ -11,7 +11,8 @@
 namespace sangam::cpu {
 namespace {
 
-/// The levels of the even or the odd columns of part `part` of a group's codes; one for each instruction set.
+/// The levels of the even or the odd columns of part `part` of a group's codes, times the scale that `enter` was told; one
+/// for each instruction set. Where levels come from a table, the table is what is scaled.
 template <class S, RowCode code>
 struct Codes;
 
@@ -24,7 +25,8 @@ constexpr int kParts = int(kCodeGroup) / (2 * S::kLanes);
 template <class S, RowCode code>
 class CodedSource {
  public:
-  CodedSource(const Matrix& m, std::int64_t row, std::int64_t column) {
+  CodedSource(const Matrix& m, std::int64_t row, std::int64_t column, std::int64_t rows_ahead = 0)
+      : ahead_(rows_ahead * m.row_stride()) {
     const std::byte* at = m.bytes + row * m.row_stride();
     std::uint16_t half;
     __builtin_memcpy(&half, at, sizeof half);
@@ -33,25 +35,26 @@ class CodedSource {
     next_ = at + kRowHeader + column / kCodeGroup * group_stride(code);
   }
   __attribute__((always_inline)) void enter() {
-    scale_ = S::all(unit_ * float(std::to_integer<int>(*next_)));
+    levels_.enter(S::all(unit_ * float(std::to_integer<int>(*next_))));
     codes_ = next_ + 1;
+    __builtin_prefetch(next_ + ahead_, 0, 2);
     next_ += group_stride(code);
   }
   __attribute__((always_inline)) typename S::Vec even(int part) const {
-    return S::mul(scale_, levels_.even(codes_, part));
+    return levels_.even(codes_, part);
   }
   __attribute__((always_inline)) typename S::Vec odd(int part) const {
-    return S::mul(scale_, levels_.odd(codes_, part));
+    return levels_.odd(codes_, part);
   }
   /// Rows are padded to whole groups.
   static constexpr bool kPadded = true;
 
  private:
-  const Codes<S, code> levels_{};
+  Codes<S, code> levels_{};
   const std::byte* next_ = nullptr;
   const std::byte* codes_ = nullptr;
+  std::int64_t ahead_;  ///< Bytes: what is fetched into L2 meanwhile.
   float unit_ = 0;
-  typename S::Vec scale_{};
 };
 
 template <class S, DType dtype>
@@ -60,8 +63,8 @@ class PlainSource {
   static constexpr std::int64_t kBytes = bytes_of(dtype);
   static constexpr bool kPadded = false;
 
-  PlainSource(const Matrix& m, std::int64_t row, std::int64_t column)
-      : next_(m.bytes + (row * m.columns + column) * kBytes) {}
+  PlainSource(const Matrix& m, std::int64_t row, std::int64_t column, std::int64_t rows_ahead = 0)
+      : next_(m.bytes + (row * m.columns + column) * kBytes), ahead_(rows_ahead * m.columns * kBytes) {}
   /// From the last, incomplete group, which is copied to where it may be read whole.
   void pad(std::int64_t columns) {
     __builtin_memset(padded_, 0, sizeof padded_);
@@ -70,6 +73,7 @@ class PlainSource {
   }
   __attribute__((always_inline)) void enter() {
     group_ = next_;
+    __builtin_prefetch(next_ + ahead_, 0, 2);
     next_ += kCodeGroup * kBytes;
   }
   __attribute__((always_inline)) typename S::Vec even(int part) const { return half<0>(part); }
@@ -92,6 +96,7 @@ class PlainSource {
   }
 
   const std::byte* next_;
+  std::int64_t ahead_;
   const std::byte* group_ = nullptr;
   std::byte padded_[kCodeGroup * kBytes];
 };
@@ -99,9 +104,9 @@ class PlainSource {
 struct NoDelta {};
 
 template <class D>
-D make_delta(const Matrix& delta, std::int64_t row, std::int64_t column) {
+D make_delta(const Matrix& delta, std::int64_t row, std::int64_t column, std::int64_t rows_ahead = 0) {
   if constexpr (std::is_same_v<D, NoDelta>) return {};
-  else return D(delta, row, column);
+  else return D(delta, row, column, rows_ahead);
 }
 
 /// scale canonical + delta, or the canonical as it is: its scale is applied to the sums.
@@ -191,11 +196,14 @@ inline void fetch_rows(const Matrix& m, std::int64_t row, std::int64_t step, con
   }
 }
 
+/// Rows that are expanded at once beside few activation rows.
+constexpr std::int64_t kFewExpanded = 16;
+
 template <class S, class C, class D>
 void project_expanded(const ProjectionRange& r, const RowStarts& starts) {
   const Linear& weight = *r.projection.weight;
   const std::int64_t columns = weight.canonical.columns;
-  const std::int64_t step = r.x.count <= kFewRows ? 16 : kExpandedRows;
+  const std::int64_t step = r.x.count <= kFewRows ? kFewExpanded : kExpandedRows;
   for (std::int64_t row = r.first; row < r.last; row += step) {
     const std::int64_t rows = row + step <= r.last ? step : r.last - row;
     for (std::int64_t k = 0; k < columns; k += kColumnBlock) {
@@ -235,8 +243,8 @@ void project_direct(const ProjectionRange& r, const RowStarts& starts, std::int6
   const auto factor = [&](int n) { return S::all(weight.scale.empty() ? 1.0f : weight.scale[std::size_t(row + n)]); };
   const Vec factors[2] = {factor(0), factor(N - 1)};
   for (std::int64_t k = 0; k < columns; k += kColumnBlock) {
-    C canonical[2] = {C(weight.canonical, row, k), C(weight.canonical, row + N - 1, k)};
-    D delta[2] = {make_delta<D>(weight.delta, row, k), make_delta<D>(weight.delta, row + N - 1, k)};
+    C canonical[2] = {C(weight.canonical, row, k, N), C(weight.canonical, row + N - 1, k, N)};
+    D delta[2] = {make_delta<D>(weight.delta, row, k, N), make_delta<D>(weight.delta, row + N - 1, k, N)};
     Vec sums[N][M];
     each<N>([&](auto n) { each<M>([&](auto m) { sums[n][m] = S::zero(); }); });
     const float* x = r.x.values + k;

@@ -201,3 +201,30 @@ TEST_CASE("every model that ships opens, fits its configuration and leaves nothi
   }
   CHECK(models == 15);
 }
+
+TEST_CASE("maps may be stored in parts, whose types and shapes are checked by name") {
+  const std::string up = "model.layers.0.mlp.up_proj";  // (12, 8): rows of one group.
+  const auto plain = without(small_weights(), up + ".weight");
+  const auto coded = plus(plain, {up + ".weight.b4", {12, 2 + 17}, 3, "U8", 1});
+  const auto corrected = plus(plus(coded, {up + ".delta.b1", {12, 2 + 5}, 3, "U8", 1}), {up + ".row_scale", {12}, 0, "F32", 4});
+  for (const auto& tensors : {coded, corrected}) {
+    const auto report = check(small_config(true), tensors);
+    REQUIRE_MESSAGE(report, report.error().context);
+    CHECK(report->warnings.empty());
+  }
+  const auto fault = [&](const std::vector<Tensor>& tensors) { return check(small_config(true), tensors).error().context; };
+  CHECK(has(fault(plus(plain, {up + ".weight.b4", {12, 20}, 3, "U8", 1})), "'" + up + ".weight.b4' has shape [12, 20]"));
+  CHECK(has(fault(plus(plain, {up + ".weight.b4", {12, 19}, 3, "I8", 1})), "'" + up + ".weight.b4' has dtype I8"));
+  CHECK(has(fault(plus(coded, {up + ".row_shift", {12}, 0, "BF16", 2})), "'" + up + ".row_shift' has dtype BF16"));
+  CHECK(has(fault(plus(coded, {up + ".weight", {12, 8}, 3})), up + ".weight and " + up + ".weight.b4"));
+  CHECK(has(fault(plus(coded, {up + ".low_rank.up", {12, 2}, 3})), up + ".low_rank.down: missing"));
+}
+
+TEST_CASE("a head in parts is a copy only if it is the embedding's parts") {
+  auto tensors = without(small_weights(), "model.embed_tokens.weight");
+  tensors = plus(tensors, {"model.embed_tokens.weight.b8", {10, 2 + 33}, 3, "U8", 1});
+  CHECK(check(small_config(true), tensors).value().tied_embeddings);
+  CHECK(check(small_config(true), plus(tensors, {"lm_head.weight.b8", {10, 35}, 3, "U8", 1})).value().tied_embeddings);
+  CHECK_FALSE(check(small_config(true), plus(tensors, {"lm_head.weight.b8", {10, 35}, 4, "U8", 1})).value().tied_embeddings);
+  CHECK_FALSE(check(small_config(true), plus(tensors, kOtherHead)).value().tied_embeddings);
+}
