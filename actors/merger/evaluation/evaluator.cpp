@@ -20,7 +20,7 @@ float margin_of(std::span<const float> logits, TokenId token) {
   for (std::size_t i = 0; i < token; ++i) before = std::max(before, logits[i]);
   for (std::size_t i = token + 1; i < logits.size(); ++i) behind = std::max(behind, logits[i]);
   const float own = logits[token];
-  if (own == before) return -std::numeric_limits<float>::min();
+  if (own == before && own >= behind) return -std::numeric_limits<float>::min();
   return own - std::max(before, behind);
 }
 
