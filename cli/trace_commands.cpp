@@ -136,7 +136,7 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   command->add_option("--svg", options.svg, "Draw the report")->type_name("FILE");
   std::string controls;
   for (const sim::ControlName& control : sim::control_names()) {
-    controls += "  " + std::string(control.name) + std::string(22 - control.name.size(), ' ') + std::string(control.what) + "\n";
+    controls += "  " + std::string(control.name) + std::string(28 - control.name.size(), ' ') + std::string(control.what) + "\n";
   }
   command->footer("Controls:\n" + controls +
                   "Changes:\n"

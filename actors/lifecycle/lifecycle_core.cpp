@@ -59,6 +59,7 @@ void LifecycleCore::on(const OrderEnded& ended, Instant now, Outbox& out) {
   if (found == operations_.end() || found->second.worker != ended.worker) return;
   const Operation operation = std::move(found->second);
   operations_.erase(found);
+  ordered_.extract(SiteKey{operation.order.model, operation.worker});
   conclude(operation, ended, now, out);
   replan_ = true;
   reconsider(now, out);
@@ -117,6 +118,7 @@ void LifecycleCore::on(const ActorLost& lost, Instant now, Outbox& out) {
     gone.push_back(operation.second);
     return true;
   });
+  std::erase_if(ordered_, [&](const SiteKey& key) { return key.second == lost.actor; });
   for (const Operation& operation : gone) {
     OrderEnded ended;
     ended.operation = operation.order.operation;
@@ -145,6 +147,7 @@ void LifecycleCore::give(const SiteKey& key, Order order, Purpose purpose, std::
            {"operation", std::to_string(order.operation)},
            {"target", std::string(name_of(order.target))}});
   operations_[order.operation] = {order, key.second, purpose, wish};
+  ordered_.insert(key);
   out.send(key.second, std::move(order));
 }
 
@@ -154,11 +157,7 @@ bool LifecycleCore::is_ordered(const ModelId& model, Purpose purpose) const {
   });
 }
 
-bool LifecycleCore::is_ordered(const SiteKey& key) const {
-  return std::any_of(operations_.begin(), operations_.end(), [&](const auto& entry) {
-    return entry.second.order.model == key.first && entry.second.worker == key.second;
-  });
-}
+bool LifecycleCore::is_ordered(const SiteKey& key) const { return ordered_.contains(key); }
 
 /// Room may have come: whoever found none there may try again.
 void LifecycleCore::changed_at(const ActorName& worker) {

@@ -137,6 +137,7 @@ class LifecycleCore {
   bool replan_ = false;  ///< Something has changed that plans wait for.
   Instant retry_plans_at_{};  ///< Time alone may help then.
   std::map<std::uint64_t, Operation> operations_;
+  std::multiset<SiteKey> ordered_;  ///< The site of each of these.
   std::map<std::uint64_t, Wish> wishes_;
   std::uint64_t next_operation_ = 0;
   std::uint64_t next_wish_ = 0;

@@ -70,9 +70,11 @@ Board make_board(const KnownWorkers& hosts, std::int64_t devices, std::span<cons
     for (const ModelId& model : hosts.at(board.workers[b]).active) active_at.emplace(model, b);
   }
   board.placed.resize(board.workers.size());
+  std::map<ModelId, std::uint32_t> models;
   for (const Candidate& candidate : candidates) {
     const auto index = ItemIndex(board.keys.size());
     Item& item = board.problem.items.emplace_back(item_of(candidate, *weights.parts(candidate.key.model), pool));
+    item.model = models.try_emplace(candidate.key.model, std::uint32_t(models.size())).first->second;
     board.keys.push_back(candidate.key);
     const auto bin = bin_of.find(candidate.placed.worker);
     if (bin != bin_of.end()) {

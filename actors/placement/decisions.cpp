@@ -66,13 +66,14 @@ std::map<std::int64_t, PlacementCore::Changes> PlacementCore::changes() {
   return changed;
 }
 
-/// Those that have no place: one, or as many as share the demand where models have workers of their own.
+/// Those that have no place: as many as the options say, or as share the demand where models have workers of their own.
 std::vector<Candidate> PlacementCore::instances_of(const ModelForecast& forecast) {
   std::vector<Candidate> instances;
-  if (ledger_.contains({forecast.model, 0})) return instances;
-  Promised share = reservation_for(forecast);
-  std::uint32_t count = 1;
+  Promised share = reservation_of_instance(forecast);
+  std::uint32_t count = instances_wanted(forecast.model);
   if (options_.policy.dedicated) {
+    if (ledger_.contains({forecast.model, 0})) return instances;
+    share = reservation_for(forecast);
     const WeightParts& parts = *weights_.parts(forecast.model);
     const auto left = double((pools_.at(parts.devices) - parts.all).count());
     const double kv = left > 0.0 ? double(share.kv.count()) / left : 1.0;
@@ -84,6 +85,7 @@ std::vector<Candidate> PlacementCore::instances_of(const ModelForecast& forecast
     share.rate /= count;
   }
   for (std::uint32_t number = 0; number < count; ++number) {
+    if (ledger_.contains({forecast.model, number})) continue;
     instances.push_back({{forecast.model, number}, {ActorName(), share}});
   }
   return instances;
@@ -105,7 +107,7 @@ void PlacementCore::renew_reservations() {
     const auto forecast = forecasts_.find(key.model);
     if (forecast == forecasts_.end()) continue;
     if (options_.policy.dedicated && placed.reserved != Promised{}) continue;
-    placed.reserved = reservation_for(forecast->second);
+    placed.reserved = options_.policy.dedicated ? reservation_for(forecast->second) : reservation_of_instance(forecast->second);
     if (!options_.policy.dedicated) continue;
     placed.reserved.kv = Bytes(0);
     placed.reserved.compute = std::min(placed.reserved.compute, 1.0);
@@ -174,9 +176,10 @@ void PlacementCore::write_back(const Board& board, const Packing& packing, const
   }
 }
 
-/// Logs once that a member finds no room.
+/// Logs once that a member finds no room, not for one of its instances.
 void PlacementCore::note_without_room(const InstanceKey& key, Outbox& out) {
-  if (ledger_.contains(key)) {
+  const auto first = ledger_.lower_bound({key.model, 0});
+  if (first != ledger_.end() && first->first.model == key.model) {
     without_room_.erase(key.model);
   } else if (without_room_.insert(key.model).second) {
     out.log(LogLevel::warning, "placement.no_room", {{"model", key.model.text()}});

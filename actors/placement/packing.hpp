@@ -18,6 +18,7 @@ using BinIndex = std::uint32_t;
 using KindIndex = std::uint32_t;
 constexpr BinIndex kNoBin = std::numeric_limits<BinIndex>::max();
 constexpr std::uint32_t kNoFamily = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kNoModel = std::numeric_limits<std::uint32_t>::max();
 
 /// Sums of shares are compared with this much room for rounding.
 constexpr double kRounding = 1e-9;
@@ -37,6 +38,7 @@ struct Item {
   double weights = 0.0;                 ///< HBM of all its weights: what a move of it copies.
   double rate = 0.0;                    ///< Tokens per second.
   BinIndex home = kNoBin;               ///< Where it is now.
+  std::uint32_t model = kNoModel;       ///< Equal for instances of one model.
 };
 
 /// What distinguishes workers as bins.

@@ -190,6 +190,22 @@ Promised PlacementCore::reservation_for(const ModelForecast& forecast) const {
   return reserved;
 }
 
+std::uint32_t PlacementCore::instances_wanted(const ModelId& model) const {
+  const auto named = options_.instances.find(model);
+  return named == options_.instances.end() ? 1 : std::max(named->second, 1U);
+}
+
+/// A KV budget is each instance's.
+Promised PlacementCore::reservation_of_instance(const ModelForecast& forecast) const {
+  Promised share = reservation_for(forecast);
+  const std::uint32_t count = instances_wanted(forecast.model);
+  if (!options_.policy.kv_budget) share.kv = Bytes(share.kv.count() / count);
+  share.compute /= count;
+  share.bandwidth /= count;
+  share.rate /= count;
+  return share;
+}
+
 void PlacementCore::note_pools() {
   pools_.clear();
   for (const auto& [name, host] : hosts_) {

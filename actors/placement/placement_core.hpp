@@ -56,6 +56,8 @@ class PlacementCore {
   bool see_traffic(Instant now);
   [[nodiscard]] ModelTraffic traffic_of(const ModelForecast& forecast);
   [[nodiscard]] Promised reservation_for(const ModelForecast& forecast) const;
+  [[nodiscard]] Promised reservation_of_instance(const ModelForecast& forecast) const;
+  [[nodiscard]] std::uint32_t instances_wanted(const ModelId& model) const;
   void note_pools();
   [[nodiscard]] bool is_member(const ModelId& model) const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "actors/placement/policies.hpp"
@@ -25,6 +26,9 @@ struct PlacementOptions {
   /// Share of a worker's compute and bandwidth that may be planned: requests that find the rest idle wait for nobody.
   double busy_max = 0.5;
   std::size_t models_max = 4;  ///< On one worker.
+  /// How many instances a model has, each on another worker and with its part of the demand; one where it is not
+  /// named. For policies that keep instances of a model apart (`periodic_balance`).
+  std::map<ModelId, std::uint32_t> instances;
   /// A worker's bins are mended when their damage rho is above it. Janus has such a threshold and does not publish
   /// its value; this one is ours.
   double damage_max = 0.5;

@@ -27,7 +27,7 @@ struct PlacementPolicy {
   std::optional<Bytes> kv_budget;   ///< Each model reserves so much KV, and compute and bandwidth do not count.
 };
 
-/// By the name that a configuration uses: potential, first_fit_decreasing, static, periodic_repack.
+/// By the name that a configuration uses: potential, first_fit_decreasing, static, periodic_repack, periodic_balance.
 [[nodiscard]] Result<PlacementPolicy> placement_policy(std::string_view name);
 
 /// Janus: arrivals by the largest <r', v'>, repair of damaged bins, consolidation where it pays.
@@ -42,5 +42,10 @@ struct PlacementPolicy {
 /// After Prism: every 5 s all models anew, in falling order of their token rate, each to the worker in use with the
 /// least KV pressure (token rate over free KV bytes). 6 GB of KV for each model; idle ones leave after 50 s.
 [[nodiscard]] PlacementPolicy periodic_repack_policy();
+
+/// Prism as published: the same over all workers, in use or not, as Prism balances a pool of given size; an instance
+/// stays where it is unless its worker's pressure is half as much again as the least. Instances of one model are on
+/// workers of their own.
+[[nodiscard]] PlacementPolicy periodic_balance_policy();
 
 }  // namespace sangam

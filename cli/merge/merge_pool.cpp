@@ -108,11 +108,12 @@ std::vector<merging::AnswerKey> picked(const std::vector<merging::AnswerKey>& al
   return out;
 }
 
-/// A few hundred items show what slots see; what is left goes to those who decide.
+/// A few hundred items show what slots see. Most of the others decide, again and again; the rest certifies once.
 merging::SplitShares shares_for(std::size_t items) {
   const auto all = std::int64_t(items);
   const std::int64_t profile = std::min<std::int64_t>(200, all / 4);
-  return {profile, (all - profile) / 2, all - profile - (all - profile) / 2};
+  const std::int64_t shadow = (all - profile) * 2 / 5;
+  return {profile, all - profile - shadow, shadow};
 }
 
 }  // namespace

@@ -34,10 +34,12 @@ void steady_only(Scenario& scenario) {
   scenario.autoscaler.sizes.instances_max = 0;
 }
 
-/// Prism as published: all models packed anew each 5 s. What its packing finds no room for is not served.
+/// Prism as published: each model has a budget of instances that does not change while it runs, and all are balanced
+/// anew over the whole pool each 5 s. What shares a device is arbitrated by deadlines: the scheduler's common policy.
 void prism(Scenario& scenario) {
   steady_only(scenario);
-  scenario.placement->policy = periodic_repack_policy();
+  scenario.placement->policy = periodic_balance_policy();
+  scenario.instances_by_work = true;
 }
 
 /// Prism's packing of the even models under Janus's allocator for the others: the paper's combined row.
@@ -63,6 +65,17 @@ void serverless(Scenario& scenario) {
   scenario.autoscaler.idle_to_zero = Millis(60'000);
 }
 
+/// The steady pool for even models, the baseline's autoscaler for the others.
+void blitzscale_with_placement(Scenario& scenario) {
+  blitzscale(scenario);
+  scenario.placement.emplace();
+}
+
+void serverless_with_placement(Scenario& scenario) {
+  serverless(scenario);
+  scenario.placement.emplace();
+}
+
 struct Control {
   ControlName name;
   void (*set)(Scenario&);
@@ -72,10 +85,12 @@ constexpr Control kControls[] = {
     {{"sangam", "steady pool by potential, elastic pool by attainment bounds"}, both_pools},
     {{"elastic_only", "every model in the elastic pool"}, elastic_only},
     {{"steady_only", "every model in the steady pool"}, steady_only},
-    {{"prism", "all models packed anew every 5 s, after Prism"}, prism},
+    {{"prism", "fixed numbers of instances, balanced anew every 5 s over all workers, after Prism"}, prism},
     {{"prism_with_allocator", "Prism's packing of even models, Sangam's autoscaler for the others"}, prism_with_allocator},
     {{"blitzscale", "workers by the token rate, after BlitzScale"}, blitzscale},
+    {{"blitzscale_with_placement", "Sangam's placement of even models, BlitzScale's workers for the others"}, blitzscale_with_placement},
     {{"serverless", "workers by requests under way, after ServerlessLLM"}, serverless},
+    {{"serverless_with_placement", "Sangam's placement of even models, ServerlessLLM's workers for the others"}, serverless_with_placement},
 };
 
 }  // namespace
@@ -93,6 +108,12 @@ Result<void> set_control(Scenario& scenario, std::string_view name) {
   std::string known;
   for (const Control& control : kControls) {
     if (control.name.name == name) {
+      const AutoscalerOptions fresh;  // What another control may have set.
+      scenario.autoscaler.period = fresh.period;
+      scenario.autoscaler.hold = fresh.hold;
+      scenario.autoscaler.idle_to_zero = fresh.idle_to_zero;
+      scenario.autoscaler.sizes.instances_max = fresh.sizes.instances_max;
+      scenario.instances_by_work = false;
       control.set(scenario);
       return {};
     }

@@ -8,6 +8,7 @@
 #include "actors/placement/placement_core.hpp"
 #include "actors/queue/queue_core.hpp"
 #include "sim/trace/w0_apps.hpp"
+#include "sim/world/budgets.hpp"
 #include "sim/world/world.hpp"
 
 namespace sangam::sim {
@@ -97,7 +98,7 @@ ModelPrior prior_of(const ModelSpec& model) {
   return prior;
 }
 
-void settle_planners(const Scenario& scenario, World& world) {
+void settle_planners(const Scenario& scenario, const Trace& trace, World& world) {
   OracleOptions oracle = scenario.oracle;
   oracle.hearers = {kAutoscaler};
   if (scenario.placement) oracle.hearers.push_back(kPlacement);
@@ -109,13 +110,16 @@ void settle_planners(const Scenario& scenario, World& world) {
   if (scenario.placement) {
     PlacementOptions placement = *scenario.placement;
     placement.tell = {kLifecycle, kAutoscaler};
+    if (scenario.instances_by_work) {
+      placement.instances = instances_by_work(scenario, trace, placement.policy.kv_budget.value_or(Bytes(0)));
+    }
     settle_core<PlacementCore>(world, kPlacement, placement);
     autoscaler.hearers.push_back(kPlacement);
   }
   settle_core<AutoscalerCore>(world, kAutoscaler, autoscaler);
 }
 
-void settle_control(const Scenario& scenario, World& world) {
+void settle_control(const Scenario& scenario, const Trace& trace, World& world) {
   settle_core<SchedulerCore>(world, kScheduler, scenario.scheduler);
   LifecycleOptions lifecycle;
   settle_core<LifecycleCore>(world, kLifecycle, lifecycle);
@@ -128,7 +132,7 @@ void settle_control(const Scenario& scenario, World& world) {
     queue.tenant_default.waiting_tokens_max = queue.waiting_tokens_max;
     settle_core<QueueCore>(world, queue_of(model.id), queue);
   }
-  if (!scenario.fixed) settle_planners(scenario, world);
+  if (!scenario.fixed) settle_planners(scenario, trace, world);
 }
 
 }  // namespace
@@ -137,7 +141,7 @@ SimulatedRun simulate(const Scenario& scenario, const Trace& trace) {
   Journal journal(trace.requests.size());
   World world(scenario.letter_takes);
   const std::vector<SimWorker*> workers = settle_workers(scenario, journal, world);
-  settle_control(scenario, world);
+  settle_control(scenario, trace, world);
   ClientOptions client_options = scenario.clients;
   client_options.served_hearers = {kOracle};
   auto clients = std::make_unique<Clients>(client_options, trace, journal);

@@ -34,6 +34,7 @@ struct Scenario {
   double shared_share = 0.0;
   bool fixed = false;  ///< Every model is active on every worker of its class, and there are no control loops.
   std::optional<PlacementOptions> placement;  ///< Without: every model is the autoscaler's.
+  bool instances_by_work = false;  ///< Placement gives models instances as `instances_by_work()` says, for the whole run.
   Micros letter_takes{200};    ///< From actor to actor.
   Millis sample_every{1'000};  ///< Of the devices in use: those on which something is active or on its way.
   Micros after{30'000'000};    ///< The world goes on for so long after the last arrival.

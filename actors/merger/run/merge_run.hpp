@@ -16,7 +16,7 @@ struct MergeOptions {
   FormMenu menu;
   OperatorOptions merging;
   PriceSearchOptions search;
-  double alpha = 0.02;  ///< One-sided error of the bounds that accept; many are looked at, so it is small.
+  double alpha = 0.005;  ///< One-sided error of each bound that accepts: many are looked at, and the luckiest win.
   double certificate_alpha = 0.05;  ///< And of the one that certifies.
   int threads = 2;
 };

@@ -15,7 +15,7 @@ struct PriceSearchOptions {
   double price_most = 1e14;
   int rounds = 12;            ///< Each halves the range of each model's price, on a logarithmic scale.
   int mends_max = 6;          ///< When prices that passed one by one do not pass together.
-  int refinements_max = 40;
+  int refinements_max = 24;
   int batch = 8;              ///< Slots that are first refined together, of each model.
 };
 

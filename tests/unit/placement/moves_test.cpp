@@ -258,7 +258,7 @@ TEST_CASE("models move only where the workers saved outweigh the bytes") {
 }
 
 TEST_CASE("the policies are found by name, and an unknown name is refused with the known ones") {
-  for (const char* name : {"potential", "first_fit_decreasing", "static", "periodic_repack"}) {
+  for (const char* name : {"potential", "first_fit_decreasing", "static", "periodic_repack", "periodic_balance"}) {
     CHECK(placement_policy(name).value().name == name);
   }
   const auto unknown = placement_policy("best");

@@ -196,7 +196,50 @@ TEST_CASE("whatever packs, everything that fits is placed and no bin holds too m
     check_packing(problem, pack_anew(problem, 100'000), count);
     check_packing(problem, first_fit_decreasing(problem), count);
     check_packing(problem, periodic_repack_policy().pack(problem, 0), count);
+    check_packing(problem, periodic_balance_policy().pack(problem, 0), count);
     CHECK(used(pack_anew(problem, 100'000)) >= bins_min(problem));
+  }
+}
+
+namespace {
+
+/// Workers that are alike, and items of a fifth of one's HBM with these rates.
+PackingProblem problem_of_rates(std::size_t bins, const std::vector<double>& rates) {
+  PackingProblem problem;
+  problem.kinds.resize(1);
+  problem.bins.assign(bins, 0);
+  for (const double rate : rates) {
+    Item& item = problem.items.emplace_back();
+    item.own = {0.2, 0.0, 0.0};
+    item.rate = rate;
+  }
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("balance takes the least rate over free HBM of all workers, repacking of those in use") {
+  // 6 goes to the first; 3 to the second, 3 / 0.8 against 9 / 0.6; 2 there, 5 / 0.6 against 8 / 0.6; 2 back, 8 / 0.6
+  // against 7 / 0.4.
+  const PackingProblem problem = problem_of_rates(2, {6.0, 3.0, 2.0, 2.0});
+  CHECK(periodic_balance_policy().pack(problem, 0) == Packing{{0, 3}, {1, 2}});
+  CHECK(periodic_repack_policy().pack(problem, 0) == Packing{{0, 1, 2, 3}, {}});
+}
+
+TEST_CASE("balance keeps instances of one model apart and places no more of them than there are workers") {
+  PackingProblem problem = problem_of_rates(2, {1.0, 1.0, 1.0, 9.0});
+  for (ItemIndex i = 0; i < 3; ++i) problem.items[i].model = 7;
+  problem.items[3].model = 8;
+  CHECK(periodic_balance_policy().pack(problem, 0) == Packing{{3, 1}, {0}});
+}
+
+TEST_CASE("balance moves an instance only where its worker is half as much again under pressure") {
+  // The last to come sees 5 / 0.6 at home, and 4 / 0.6 or 2.5 / 0.6 at the other.
+  for (const double other : {3.0, 1.5}) {
+    PackingProblem problem = problem_of_rates(2, {4.0, other, 1.0});
+    problem.items[0].home = problem.items[2].home = 0;
+    problem.items[1].home = 1;
+    CHECK(periodic_balance_policy().pack(problem, 0) == (other == 3.0 ? Packing{{0, 2}, {1}} : Packing{{0}, {1, 2}}));
   }
 }
 

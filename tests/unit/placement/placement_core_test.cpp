@@ -342,6 +342,35 @@ TEST_CASE("each model has workers of its own under the static policy, and keeps 
   CHECK(on_workers("A") == 2);
 }
 
+TEST_CASE("a model has as many instances as the options say, each on another worker, also after one is lost") {
+  PlacementOptions options = quick_options();
+  options.policy = periodic_balance_policy();
+  options.policy.kv_budget = Bytes(50);
+  options.instances = {{ModelId("A"), 2}};
+  Scene scene = three_models(options);
+  const auto workers_of = [&](const char* model) {
+    std::set<ActorName> workers;
+    std::size_t instances = 0;
+    for (const auto& instance : scene.plan.instances) {
+      if (instance.model != ModelId(model)) continue;
+      workers.insert(instance.worker);
+      ++instances;
+    }
+    CHECK(workers.size() == instances);
+    return workers;
+  };
+  scene.run_timers(1'000);
+  CHECK(workers_of("A").size() == 2);
+  CHECK(workers_of("B").size() == 1);
+  const InstanceKey second{ModelId("A"), 1};
+  CHECK(scene.core.ledger().at(second).reserved.rate == doctest::Approx(25.0));  // Half of 100 x 0.5 tokens a second.
+  CHECK(scene.core.ledger().at(second).reserved.kv == Bytes(50));
+  const ActorName first = *workers_of("A").begin();
+  scene.tell(2'000, ActorLost{first, Incarnation{1}, "killed"});
+  CHECK(workers_of("A").size() == 2);
+  CHECK_FALSE(workers_of("A").contains(first));
+}
+
 TEST_CASE("sources of a model that comes are the workers where it is active") {
   Scene scene = three_models();
   scene.say_state(0, "A", 2, Residency::active);

@@ -180,7 +180,7 @@ class World {
 }  // namespace
 
 TEST_CASE("whatever comes and goes, plans are feasible, have rising epochs and name living workers") {
-  for (const char* name : {"potential", "first_fit_decreasing", "static", "periodic_repack"}) {
+  for (const char* name : {"potential", "first_fit_decreasing", "static", "periodic_repack", "periodic_balance"}) {
     for (std::uint64_t seed = 1; seed <= 8; ++seed) {
       CAPTURE(name);
       CAPTURE(seed);
