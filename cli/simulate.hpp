@@ -22,7 +22,7 @@ struct SimulateOptions {
   double shared = 0.0;  ///< Of their weights, what fine-tunes of one base have in common.
   std::vector<std::string> profiles;  ///< Files or folders; not empty: they say what models cost.
   std::vector<std::string> workers;  ///< "DEVICES=COUNT"; empty: 768 devices as W0 needs them.
-  double attainment = 0.999;
+  double attainment = 0.997;
   double slo = 1.0;
   bool refuse = false;  ///< What would be late, instead of serving it as best effort.
   std::string what_if;  ///< A snapshot's file, or the address of a mesh to take it from; empty: a trace is played.

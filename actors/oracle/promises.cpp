@@ -94,7 +94,7 @@ double lawful_decode(const std::vector<PromiseGroup>& groups, const OperatingPoi
 
 Attainment lawful_attainment(const std::vector<PromiseGroup>& groups, const WorkerCosts& costs,
                              const OperatingPoint& point, double requests_per_second, int workers) {
-  const ImpatientQueue queue({requests_per_second, point.service, point.service_scv}, workers);
+  const BurstyQueue queue({requests_per_second, point.service, point.service_scv}, point.peakedness, workers);
   Attainment attainment{0.0, 0.0};
   for (const PromiseGroup& group : groups) {
     const double patience = group.ttft - point.stretch * costs.prefill(group.input, point.chunk_extra);

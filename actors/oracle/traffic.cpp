@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kLateLettersMax = 4;
 constexpr double kSurprise = 2.5;     // Deviations from which a short window is believed.
+constexpr double kRandomCounts = 32.0;  // Requests that are taken to have come at random before any was seen.
 constexpr double kLengthsMin = 32.0;  // Requests from which moments are taken from a window.
 
 double seconds(Instant from, Instant to) { return std::chrono::duration<double>(to - from).count(); }
@@ -112,6 +113,7 @@ Traffic TrafficWindows::believed() const {
   const bool has_outputs = end.ended > at(end.at - windows[outputs]).ended;
   traffic.output_mean = has_outputs ? out.output_mean : output_prior_;
   traffic.output_variance = has_outputs ? out.output_variance : output_prior_ * output_prior_;
+  traffic.peakedness = peakedness();
   return traffic;
 }
 
@@ -123,6 +125,18 @@ double TrafficWindows::volatility() const {
   double peak = mean;
   for (const TrafficTotals& tick : ticks_) peak = std::max(peak, tick.fast_rate);
   return peak / mean;
+}
+
+double TrafficWindows::peakedness() const {
+  double variance = kRandomCounts;
+  double counts = kRandomCounts;
+  for (std::size_t i = 2; i < ticks_.size(); ++i) {
+    const double count = ticks_[i].arrived - ticks_[i - 1].arrived;
+    const double change = count - (ticks_[i - 1].arrived - ticks_[i - 2].arrived);
+    variance += 0.5 * change * change;
+    counts += count;
+  }
+  return std::max(1.0, variance / counts);
 }
 
 double TrafficWindows::fast_rate() const {

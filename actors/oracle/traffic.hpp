@@ -17,6 +17,8 @@ struct Traffic {
   double input_variance = 0.0;
   double output_mean = 0.0;
   double output_variance = 0.0;
+  /// How many requests come together: variance over mean of the counts of ticks, 1 where they come at random.
+  double peakedness = 1.0;
 };
 
 /// Sums of one model since the oracle's start; differences over time are its traffic.
@@ -55,6 +57,10 @@ class TrafficWindows {
   [[nodiscard]] Traffic believed() const;
   /// Largest token rate of a short window over the mean, in the longest window; 1 while nothing comes.
   [[nodiscard]] double volatility() const;
+
+  /// Of the longest window, from differences of successive ticks (von Neumann, 1941): a slow change of the rate is no
+  /// burst. At least 1, and 1 while little has come.
+  [[nodiscard]] double peakedness() const;
 
   [[nodiscard]] double arrived() const { return totals_.arrived; }
 

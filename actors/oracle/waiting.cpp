@@ -54,6 +54,16 @@ double ImpatientQueue::share_served(double patience) const {
   return std::min(1.0, in_time / (idle_ * scale + rho_ * (scale + waited)));
 }
 
+BurstyQueue::BurstyQueue(ServerLoad load, double peakedness, int servers)
+    : part_(servers / peakedness - std::floor(servers / peakedness)),
+      below_({load.per_second / peakedness, load.service, load.service_scv}, int(servers / peakedness)),
+      above_({load.per_second / peakedness, load.service, load.service_scv}, int(servers / peakedness) + 1) {}
+
+double BurstyQueue::share_served(double patience) const {
+  const double below = below_.share_served(patience);
+  return part_ > 0.0 ? below + part_ * (above_.share_served(patience) - below) : below;
+}
+
 std::vector<double> isotonic(std::span<const double> values, std::span<const double> weights) {
   struct Block {
     double mean, weight;

@@ -36,6 +36,20 @@ class ImpatientQueue {
   double growth_ = 0.0;  // Of that density, above saturation.
 };
 
+/// Requests that come in bursts: as if `peakedness` of them were one and asked for as many servers (Hayward's
+/// approximation; Fredericks, 1980). Between whole numbers of such groups of servers shares are interpolated.
+class BurstyQueue {
+ public:
+  BurstyQueue(ServerLoad load, double peakedness, int servers);
+
+  [[nodiscard]] double share_served(double patience) const;
+
+ private:
+  double part_;  // How far the groups are from the whole number below to the one above.
+  ImpatientQueue below_;
+  ImpatientQueue above_;
+};
+
 /// The nearest non-decreasing sequence in least squares (pool adjacent violators; Ayer et al., 1955).
 [[nodiscard]] std::vector<double> isotonic(std::span<const double> values, std::span<const double> weights);
 

@@ -81,6 +81,7 @@ double WorkerCosts::workers_for(const Traffic& traffic, double load) const {
 
 OperatingPoint WorkerCosts::operate(const Traffic& traffic, double workers, double others, Duty duty) const {
   OperatingPoint point;
+  point.peakedness = traffic.peakedness;
   const auto& [per_step, per_prompt_token, per_sequence, per_context] = fit_.coefficients();
   const double taken = std::min(kSaturation, others);
   point.stretch = 1.0 / (1.0 - taken);

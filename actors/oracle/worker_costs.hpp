@@ -37,6 +37,7 @@ struct OperatingPoint {
   double steps_per_second = 0.0;
   double chunk_extra = 0.0;   ///< Seconds that the tokens beside it add to a step with a chunk,
   double stretch = 1.0;       ///< and by how much other models make all times longer.
+  double peakedness = 1.0;    ///< Of the traffic.
 };
 
 /// What a worker does for a model.

@@ -13,7 +13,7 @@ namespace sangam::janus {
 
 sim::Scenario fleet() {
   sim::Scenario scenario = sim::w0_scenario();
-  scenario.autoscaler.sizes.attainment = 0.999;
+  scenario.autoscaler.sizes.attainment = 0.997;
   scenario.clients.requeue_when_late = true;
   sim::set_control(scenario, "sangam").value();
   return scenario;

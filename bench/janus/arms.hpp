@@ -28,7 +28,7 @@ struct ArmResult {
   double seconds = 0.0;  ///< What the simulation took.
 };
 
-/// 768 devices and W0's models under Sangam's control, sized for 0.999.
+/// 768 devices and W0's models under Sangam's control, sized for 0.997.
 [[nodiscard]] sim::Scenario fleet();
 
 /// As many at once as there are processors; results in the arms' order.

@@ -180,3 +180,29 @@ TEST_CASE("without ticks, or without time between them, nothing is said") {
   CHECK(windows.over(Millis(3'000)).requests_per_second == 0.0);
   CHECK(windows.volatility() == 1.0);
 }
+
+TEST_CASE("peakedness is how many requests come together, and a slow change is none") {
+  Stream even;
+  even.steady(200, 5, 100);
+  CHECK(even.windows.peakedness() == 1.0);
+
+  // Batches of six at random: counts have six times the variance that random ones have.
+  Stream batches;
+  std::mt19937_64 random(3);
+  std::poisson_distribution<int> count(2.0);
+  for (int i = 0; i < 600; ++i) batches.steady(1, 6 * count(random), 100);
+  CHECK(batches.windows.peakedness() == doctest::Approx(6.0).epsilon(0.15));
+
+  Stream alone;
+  for (int i = 0; i < 600; ++i) alone.steady(1, count(random), 100);
+  CHECK(alone.windows.peakedness() == doctest::Approx(1.0).epsilon(0.15));
+
+  Stream ramp;
+  for (int i = 0; i < 600; ++i) ramp.steady(1, i / 6, 100);
+  CHECK(ramp.windows.peakedness() == 1.0);
+
+  Stream few;
+  few.steady(20, 0, 0);
+  few.steady(1, 3, 100);
+  CHECK(few.windows.peakedness() < 1.3);
+}

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <tuple>
 #include <vector>
 
 using namespace sangam;
@@ -34,6 +35,27 @@ double played_share(double rate, int servers, double patience, const std::functi
     ++served;
   }
   return double(served) / kRequests;
+}
+
+/// The same where requests come `batch` at a time.
+double played_batches(double rate, int batch, int servers, double patience) {
+  std::mt19937_64 random(7);
+  std::exponential_distribution<double> gap(rate / batch);
+  std::vector<double> free_at(std::size_t(servers), 0.0);
+  double now = 0.0;
+  int served = 0;
+  constexpr int kBatches = 60'000;
+  for (int i = 0; i < kBatches; ++i) {
+    now += gap(random);
+    for (int k = 0; k < batch; ++k) {
+      auto first = std::min_element(free_at.begin(), free_at.end());
+      const double start = std::max(now, *first);
+      if (start - now > patience) continue;
+      *first = start + std::exponential_distribution<double>(1.0)(random);
+      ++served;
+    }
+  }
+  return double(served) / (double(kBatches) * batch);
 }
 
 double exponential(std::mt19937_64& random) { return std::exponential_distribution<double>(1.0)(random); }
@@ -137,4 +159,33 @@ TEST_CASE("isotonic regression is the best non-decreasing sequence") {
     CHECK(std::is_sorted(x.begin(), x.end()));
     CHECK(loss(x) <= best + 1e-12);
   }
+}
+
+TEST_CASE("requests that come at random are no burst") {
+  for (const int servers : {1, 3, 10}) {
+    CHECK(BurstyQueue({2.0, 1.0, 1.0}, 1.0, servers).share_served(0.5) == share_served({2.0, 1.0, 1.0}, servers, 0.5));
+  }
+}
+
+TEST_CASE("of requests that come together more are late, about as many as when it is played") {
+  for (const auto& [rate, batch, servers] : {std::tuple(4.0, 4, 8), std::tuple(4.0, 4, 12), std::tuple(6.0, 3, 9), std::tuple(10.0, 5, 20)}) {
+    CAPTURE(rate);
+    CAPTURE(batch);
+    CAPTURE(servers);
+    const double played = played_batches(rate, batch, servers, 0.2);
+    const double bursty = BurstyQueue({rate, 1.0, 1.0}, batch, servers).share_served(0.2);
+    CHECK(std::abs(bursty - played) < 0.06);
+    // With much room the approximation is on the safe side, and never are bursts taken for requests at random.
+    CHECK(bursty < share_served({rate, 1.0, 1.0}, servers, 0.2) - 0.01);
+  }
+}
+
+TEST_CASE("more servers serve no fewer, also between whole numbers of bursts") {
+  double before = 0.0;
+  for (int servers = 1; servers <= 20; ++servers) {
+    const double now = BurstyQueue({5.0, 1.0, 0.5}, 3.7, servers).share_served(0.3);
+    CHECK(now >= before);
+    before = now;
+  }
+  CHECK(before > 0.95);
 }
