@@ -34,20 +34,20 @@ void read_menu(ConfigTable& table, merging::FormMenu& menu) {
   if (table.has("own")) menu.own.clear();
   for (const std::string& name : own) {
     if (const auto code = row_code_named(name)) menu.own.push_back(*code);
-    else table.refuse("own", "'" + name + "' is no form of a slot's own weights; use b1, b2, b3, b4 or b8");
+    else table.refuse("own", "own: '" + name + "' is no form of a slot's own weights; use b1, b2, b3, b4 or b8");
   }
   if (table.has("canonicals")) menu.canonicals.clear();
   for (const std::string& name : canonicals) {
     const auto code = row_code_named(name);
     if (code || name == "plain") menu.canonicals.push_back(code);
-    else table.refuse("canonicals", "'" + name + "' is no form of a canonical; use plain, b1, b2, b3, b4 or b8");
+    else table.refuse("canonicals", "canonicals: '" + name + "' is no form of a canonical; use plain, b1, b2, b3, b4 or b8");
   }
   if (table.has("corrections")) menu.corrections.clear();
   for (const std::string& name : corrections) {
     if (const auto correction = correction_named(name)) menu.corrections.push_back(*correction);
-    else table.refuse("corrections", "'" + name + "' is no correction; use none, affine, rank1 to rank4096, b1, b2, b3, b4 or b8");
+    else table.refuse("corrections", "corrections: '" + name + "' is no correction; use none, affine, rank1 to rank4096, b1, b2, b3, b4 or b8");
   }
-  if (menu.corrections.empty() && !menu.canonicals.empty()) table.refuse("corrections", "is empty, so nothing can be shared; name at least none");
+  if (menu.corrections.empty() && !menu.canonicals.empty()) table.refuse("corrections", "corrections is empty, so nothing can be shared; name at least none");
 }
 
 /// All but the models.
@@ -56,12 +56,12 @@ void read_options(ConfigTable& table, MergePoolFile& file) {
   std::string op = std::string(merging::name_of(file.options.merging.op));
   table.read("operator", op);
   if (const auto named = merging::merge_operator_named(op)) file.options.merging.op = *named;
-  else table.refuse("operator", named.error().context);
+  else table.refuse("operator", "operator: " + named.error().context);
   table.read("alpha", file.options.alpha);
-  if (!(file.options.alpha > 0.0 && file.options.alpha <= 0.5)) table.refuse("alpha", "is an error probability: above 0, at most 0.5");
+  if (!(file.options.alpha > 0.0 && file.options.alpha <= 0.5)) table.refuse("alpha", "alpha is an error probability: above 0, at most 0.5");
   std::int64_t refinements = file.options.search.refinements_max;
   table.read("refinements", refinements);
-  if (refinements < 0 || refinements > 10'000) table.refuse("refinements", "is a number of rounds from 0 to 10000");
+  if (refinements < 0 || refinements > 10'000) table.refuse("refinements", "refinements is a number of rounds from 0 to 10000");
   file.options.search.refinements_max = int(refinements);
   read_menu(table, file.options.menu);
 }
@@ -74,10 +74,10 @@ PoolModelFile read_model(ConfigTable& table, const std::filesystem::path& folder
   table.read("path", path);
   table.read("task", task);
   table.read("budget", model.budget);
-  if (model.name.empty()) table.refuse("name", "is missing; what shall the merged model be called?");
-  if (path.empty()) table.refuse("path", "is missing; where is the model's folder?");
-  if (task.empty()) table.refuse("task", "is missing; a file of items, one JSON object a line, judges the model");
-  if (!(model.budget > 0.0 && model.budget < 100.0)) table.refuse("budget", "is in points: above 0 and below 100");
+  if (model.name.empty()) table.refuse("name", "name is missing; what shall the merged model be called?");
+  if (path.empty()) table.refuse("path", "path is missing; where is the model's folder?");
+  if (task.empty()) table.refuse("task", "task is missing; a file of items, one JSON object a line, judges the model");
+  if (!(model.budget > 0.0 && model.budget < 100.0)) table.refuse("budget", "budget is in points: above 0 and below 100");
   model.folder = folder / path;
   model.task = folder / task;
   return model;
@@ -133,7 +133,7 @@ Result<MergePoolFile> read_merge_pool(const std::string& path) {
   std::vector<std::string> names;
   for (ConfigTable& model : table->tables("model")) {
     file.models.push_back(read_model(model, folder, budget));
-    if (std::find(names.begin(), names.end(), file.models.back().name) != names.end()) model.refuse("name", "is the name of two models");
+    if (std::find(names.begin(), names.end(), file.models.back().name) != names.end()) model.refuse("name", "name is the name of two models");
     names.push_back(file.models.back().name);
   }
   if (file.models.empty() || file.models.size() > 32) table->refuse("model", "a pool has 1 to 32 tables [[model]]");
