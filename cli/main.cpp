@@ -293,6 +293,21 @@ CLI::App* add_merge_command(CLI::App& app, MergeCommandOptions& options) {
   return command;
 }
 
+std::vector<CLI::App*> add_ctl_commands(CLI::App& app, CtlOptions& options) {
+  auto* ctl_group = app.add_subcommand("ctl", "Look at a running mesh's models and memory, and change them");
+  ctl_group->require_subcommand(1);
+  ctl_group->footer(
+      "Examples:\n"
+      "  sangam ctl models                     what each worker holds\n"
+      "  sangam ctl wake A-roman --pin         make it active and keep it so\n"
+      "  sangam ctl sleep                      put all models to sleep, their weights in host memory\n"
+      "  sangam ctl drain --worker worker/1 --drain-for 10000 --at-deadline migrate\n"
+      "Without [[key]] in the configuration the gateway obeys its own host only; else use --key.");
+  std::vector<CLI::App*> ctl_commands;
+  for (const auto& [verb, what] : kCtlVerbs) ctl_commands.push_back(add_ctl_command(*ctl_group, verb, what, options));
+  return ctl_commands;
+}
+
 Result<void> run_ctl(const std::string& verb, const CtlOptions& options) {
   if (verb == "models") return ctl_models(options);
   if (verb == "memory") return ctl_memory(options);
@@ -334,17 +349,7 @@ int main(int argc, char** argv) {
     command->add_option("--url", asking.url, "The mesh")->capture_default_str();
 
   CtlOptions operating;
-  auto* ctl_group = app.add_subcommand("ctl", "Look at a running mesh's models and memory, and change them");
-  ctl_group->require_subcommand(1);
-  ctl_group->footer(
-      "Examples:\n"
-      "  sangam ctl models                     what each worker holds\n"
-      "  sangam ctl wake A-roman --pin         make it active and keep it so\n"
-      "  sangam ctl sleep                      put all models to sleep, their weights in host memory\n"
-      "  sangam ctl drain --worker worker/1 --drain-for 10000 --at-deadline migrate\n"
-      "Without [[key]] in the configuration the gateway obeys its own host only; else use --key.");
-  std::vector<CLI::App*> ctl_commands;
-  for (const auto& [verb, what] : kCtlVerbs) ctl_commands.push_back(add_ctl_command(*ctl_group, verb, what, operating));
+  const auto ctl_commands = add_ctl_commands(app, operating);
 
   KeygenOptions making;
   auto* keygen_command = add_keygen_command(app, making);
