@@ -281,13 +281,15 @@ CLI::App* add_merge_command(CLI::App& app, MergeCommandOptions& options) {
   auto* command = app.add_subcommand("merge", "Find the fewest bytes in which a pool of models stays within each one's accuracy budget");
   command->add_option("pool", options.pool, "The models, their tasks and budgets")->required()->type_name("POOL.toml");
   command->add_option("-o,--output", options.output, "Write the merged models here, ready to serve")->type_name("DIR");
+  command->add_option("--html", options.html, "Draw what was tried and what became of each slot")->type_name("FILE");
   command->add_option("--state", options.state, "Where trials are kept; without it, beside the pool's file")->type_name("DIR");
   command->add_flag("--resume", options.resume, "Go on with a merge that was broken off; its trials are not made again");
   command->add_option("--threads", options.threads, "0: one a processor")->check(CLI::Range(0, 1024))->capture_default_str();
   command->add_flag("--json", options.json, "Print the outcome for programs");
   command->footer(
       "Examples:\n"
-      "  sangam merge configs/merge_c.toml -o merged            five fine-tunes of one base, 2 points each\n"
+      "  sangam merge configs/merge_c.toml -o merged --html merged.html\n"
+      "                                                         five fine-tunes of one base, 2 points each\n"
       "  sangam merge configs/merge_c.toml -o merged --resume   go on after a crash, to the same result\n"
       "Exit codes: as of sangam; 0 also where a model cannot be certified, which the table says.");
   return command;

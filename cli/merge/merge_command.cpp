@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "cli/merge/merge_output.hpp"
+#include "cli/merge/merge_page.hpp"
 #include "cli/progress_line.hpp"
+#include "cli/report_files.hpp"
 
 namespace sangam {
 namespace {
@@ -36,6 +38,7 @@ Result<merging::Trajectory> open_trajectory(Store& store, const Digest& run, boo
 Result<void> merge_pool(const MergeCommandOptions& options) {
   const auto file = read_merge_pool(options.pool);
   if (!file) return file.error();
+  if (auto writable = check_writable({options.html}); !writable) return writable;
   const int threads = options.threads > 0 ? options.threads : std::max(1, int(std::thread::hardware_concurrency()));
   const std::string state = options.state.empty() ? options.pool + ".state" : options.state;
   auto store = Store::open(state);
@@ -61,6 +64,9 @@ Result<void> merge_pool(const MergeCommandOptions& options) {
   if (!outcome) return outcome.error();
   if (!options.output.empty()) {
     if (auto written = write_point(options.output, *file, shelf, *outcome); !written) return written;
+  }
+  if (!options.html.empty()) {
+    if (auto written = write_report(options.html, merge_page(*file, **pool, *outcome)); !written) return written;
   }
   std::cout << (options.json ? merge_json(*file, *outcome) + "\n" : merge_table(*file, *outcome)) << std::flush;
   return {};

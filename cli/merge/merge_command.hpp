@@ -11,6 +11,7 @@ struct MergeCommandOptions {
   std::string pool;        ///< A TOML file.
   std::string output;      ///< Folder for the merged models; empty: none are written.
   std::string state;       ///< Folder of the trajectory; empty: the pool's file with .state behind it.
+  std::string html;        ///< A page to look at; empty: none.
   bool resume = false;     ///< Go on with the trials that the state folder holds.
   bool json = false;
   int threads = 0;         ///< 0: as many as there are processors.

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -46,7 +48,8 @@ def merge(pool, state, *more):
 
 @pytest.fixture(scope="module")
 def merged(pool):
-    done = subprocess.run(merge(pool, "whole", "-o", str(pool / "out")), capture_output=True, text=True, timeout=300)
+    command = merge(pool, "whole", "-o", str(pool / "out"), "--html", str(pool / "page.html"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -60,6 +63,15 @@ def test_outcome_is_told_and_written(pool, merged):
         assert (pool / "out" / model / "tokenizer.json").exists()
         size = (pool / "out" / model / "model.safetensors").stat().st_size
         assert size < 0.5 * (MODELS / model / "model.safetensors").stat().st_size
+
+
+def test_page_draws_every_slot(pool, merged):
+    page = (pool / "page.html").read_text()
+    drawings = [ElementTree.fromstring(text) for text in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+    assert len(drawings) == 2
+    titles = [title.text for title in drawings[1].iter("title")]
+    assert len(titles) == 2 * (1 + 5 * 7)  # The embedding, and seven projections of each of five layers.
+    assert all(re.search(r": (own, (plain|b[24])|shared b4)", title) for title in titles)
 
 
 def test_merged_models_serve_what_their_tasks_ask(pool, merged, tmp_path):

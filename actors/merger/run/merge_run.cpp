@@ -68,7 +68,7 @@ Digest digest_of_run(const Pool& pool, const MergeOptions& options) {
   }
   for (const double value : {double(options.menu.subsets), double(options.merging.op), options.merging.damping, options.merging.lambda,
                              options.merging.density, options.search.price_least, options.search.price_most, double(options.search.rounds),
-                             double(options.search.mends_max), double(options.search.refinements_max), double(options.search.batch), options.alpha}) {
+                             double(options.search.mends_max), double(options.search.regroupings_max), double(options.search.refinements_max), double(options.search.batch), options.alpha}) {
     chain.add(value);
   }
   return chain.digest();

@@ -9,6 +9,7 @@
 namespace sangam::merging {
 namespace {
 
+constexpr double kBargain = 0.3;
 constexpr double kMend = 0.3;  // A price that has to rise becomes twice as high.
 
 }  // namespace
@@ -34,7 +35,11 @@ std::optional<PoolState> PriceSearch::next() {
     proposed_ = allocate(options_, prices()).state;
     return proposed_;
   }
-  while (phase_ == Phase::refine) {
+  if (phase_ == Phase::regroup) {
+    if (auto state = regrouped()) return state;
+    begin_refining();
+  }
+  if (phase_ == Phase::refine) {
     if (auto state = refined()) return state;
     phase_ = Phase::done;
   }
@@ -45,6 +50,7 @@ void PriceSearch::hear(std::span<const Verdict> verdicts) {
   SANGAM_ASSERT(verdicts.size() == options_.models, verdicts.size(), options_.models);
   keep_if_better(proposed_, verdicts);
   ++round_;
+  if (phase_ == Phase::regroup) return hear_regroupings(verdicts);
   if (phase_ == Phase::refine) return hear_refinements(verdicts);
   hear_prices(verdicts);
 }
@@ -73,7 +79,77 @@ void PriceSearch::hear_prices(std::span<const Verdict> verdicts) {
     phase_ = Phase::mend;
     round_ = 0;
   } else if (phase_ == Phase::mend && (all || round_ == search_.mends_max)) {
-    begin_refining();
+    begin_regrouping();
+  }
+}
+
+void PriceSearch::begin_regrouping() {
+  phase_ = Phase::regroup;
+  round_ = 0;
+  group_batch_ = std::size_t(search_.batch);
+}
+
+/// Each member in its best form of that variant, at somewhat lower prices than those that have passed: at these nothing
+/// is better than what is.
+PriceSearch::Regrouping PriceSearch::regrouping(std::size_t index, std::size_t variant_index, const Prices& prices) const {
+  const SlotGroup& group = options_.groups[index];
+  const GroupVariant& now = *variant_of(group, best_);
+  const GroupVariant& variant = group.variants[variant_index];
+  Regrouping out{index, variant_index, {}, double((now.canonical - variant.canonical).count()), 0.0};
+  for (std::size_t member = 0; member < group.sites.size(); ++member) {
+    const SiteIndex site = group.sites[member];
+    const double price = prices[options_.model_of[site]];
+    const auto cost = [&](const FormOption& o) { return double(o.bytes.count()) + kBargain * price * o.damage; };
+    const auto& forms = variant.members[member];
+    const auto best = std::min_element(forms.begin(), forms.end(), [&](const auto& a, const auto& b) { return cost(a) < cost(b); });
+    const auto& mine = now.members[member];
+    const auto before = std::find_if(mine.begin(), mine.end(), [&](const FormOption& o) { return o.form == best_[site]; });
+    out.to.push_back(best->form);
+    out.saved += double((before->bytes - best->bytes).count());
+    out.harm += price * std::max(best->damage - before->damage, 0.0);
+  }
+  return out;
+}
+
+/// Of each group the best one that saves bytes; best first.
+std::vector<PriceSearch::Regrouping> PriceSearch::regroupings() const {
+  const Prices paid = prices();
+  std::vector<Regrouping> all;
+  for (std::size_t g = 0; g < options_.groups.size(); ++g) {
+    const GroupVariant* now = variant_of(options_.groups[g], best_);
+    std::optional<Regrouping> best;
+    for (std::size_t v = 0; v < options_.groups[g].variants.size(); ++v) {
+      if (&options_.groups[g].variants[v] == now || rejected_groups_.contains({g, v})) continue;
+      Regrouping one = regrouping(g, v, paid);
+      if (one.saved > 0.0 && (!best || one.saved * best->harm > best->saved * one.harm)) best = std::move(one);
+    }
+    if (best) all.push_back(std::move(*best));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Regrouping& a, const Regrouping& b) { return a.saved * b.harm > b.saved * a.harm; });
+  return all;
+}
+
+std::optional<PoolState> PriceSearch::regrouped() {
+  if (round_ >= search_.regroupings_max) return std::nullopt;
+  tried_groups_ = regroupings();
+  if (tried_groups_.empty()) return std::nullopt;
+  if (tried_groups_.size() > group_batch_) tried_groups_.resize(group_batch_);
+  proposed_ = best_;
+  for (const Regrouping& one : tried_groups_) {
+    const SlotGroup& group = options_.groups[one.group];
+    for (std::size_t member = 0; member < group.sites.size(); ++member) proposed_[group.sites[member]] = one.to[member];
+  }
+  return proposed_;
+}
+
+/// A canonical touches all who share it, so a batch is accepted by all or not at all.
+void PriceSearch::hear_regroupings(std::span<const Verdict> verdicts) {
+  if (std::all_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.accepted; })) {
+    group_batch_ *= 2;
+  } else if (tried_groups_.size() == 1) {
+    rejected_groups_.emplace(tried_groups_[0].group, tried_groups_[0].variant);
+  } else {
+    group_batch_ = std::max<std::size_t>(1, tried_groups_.size() / 2);
   }
 }
 
@@ -151,6 +227,7 @@ std::string PriceSearch::phase() const {
   switch (phase_) {
     case Phase::bisect: return of("prices, round", search_.rounds);
     case Phase::mend: return of("prices together, try", search_.mends_max);
+    case Phase::regroup: return of("group by group, round", search_.regroupings_max);
     case Phase::refine: return of("slot by slot, round", search_.refinements_max);
     case Phase::done: break;
   }

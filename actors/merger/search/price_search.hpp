@@ -15,17 +15,18 @@ struct PriceSearchOptions {
   double price_most = 1e14;
   int rounds = 12;            ///< Each halves the range of each model's price, on a logarithmic scale.
   int mends_max = 6;          ///< When prices that passed one by one do not pass together.
+  int regroupings_max = 24;   ///< Rounds in which whole groups change how they are divided.
   int refinements_max = 24;
-  int batch = 8;              ///< Slots that are first refined together, of each model.
+  int batch = 8;              ///< Slots of each model, and groups, that are first tried together.
 };
 
 /// Predicted damage orders and adds up; whether a model is within its budget is decided by verdicts alone.
 ///
 /// First all models' prices are bisected at once: given the canonicals, models do not touch each other, so this is as
 /// many searches in one. What they share couples them a little; states that pass as a whole are kept, and if the last
-/// one does not, the prices of those that fail are raised. Then each model's slots go to their next cheaper form, by
-/// bytes saved for each unit of damage, in batches that double on acceptance and halve on rejection; a single slot
-/// that is rejected stays as it is.
+/// one does not, the prices of those that fail are raised. A common price is coarse where forms are few: so groups then
+/// change to another variant, and each model's slots to their next cheaper form, by bytes saved for each unit of damage, in
+/// batches that double on acceptance and halve on rejection; a single one that is rejected stays as it is.
 class PriceSearch final : public Search {
  public:
   /// `options` outlives the search.
@@ -37,7 +38,7 @@ class PriceSearch final : public Search {
   [[nodiscard]] std::string phase() const override;
 
  private:
-  enum class Phase : std::uint8_t { bisect, mend, refine, done };
+  enum class Phase : std::uint8_t { bisect, mend, regroup, refine, done };
   struct Range {
     double fails, passes;  // Logarithms of prices.
   };
@@ -46,6 +47,14 @@ class PriceSearch final : public Search {
     SlotForm to;
     double saved = 0.0;  // Bytes,
     double harm = 0.0;   // and damage added.
+  };
+  /// A whole group in another variant.
+  struct Regrouping {
+    std::size_t group = 0;
+    std::size_t variant = 0;
+    std::vector<SlotForm> to;  // By member.
+    double saved = 0.0;        // Bytes,
+    double harm = 0.0;         // and priced damage added.
   };
   /// What one model tries, and how much of it at once.
   struct Refinement {
@@ -58,7 +67,12 @@ class PriceSearch final : public Search {
   void hear_prices(std::span<const Verdict> verdicts);
   void hear_refinements(std::span<const Verdict> verdicts);
   void keep_if_better(const PoolState& state, std::span<const Verdict> verdicts);
+  void begin_regrouping();
   void begin_refining();
+  [[nodiscard]] std::vector<Regrouping> regroupings() const;
+  [[nodiscard]] Regrouping regrouping(std::size_t group, std::size_t variant, const Prices& prices) const;
+  [[nodiscard]] std::optional<PoolState> regrouped();
+  void hear_regroupings(std::span<const Verdict> verdicts);
   [[nodiscard]] std::vector<Move> moves_of(std::uint32_t model) const;
   [[nodiscard]] std::optional<PoolState> refined();
 
@@ -67,6 +81,9 @@ class PriceSearch final : public Search {
   Phase phase_ = Phase::bisect;
   int round_ = 0;
   std::vector<Range> ranges_;
+  std::vector<Regrouping> tried_groups_;
+  std::size_t group_batch_ = 1;
+  std::set<std::pair<std::size_t, std::size_t>> rejected_groups_;  ///< Group and variant.
   std::vector<Refinement> refinements_;
   std::set<std::pair<SiteIndex, SlotForm>> rejected_;
   PoolState proposed_;

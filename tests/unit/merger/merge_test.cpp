@@ -25,6 +25,7 @@ MergeOptions few_forms() {
   options.menu = {{RowCode::b4, RowCode::b2}, {RowCode::b4}, {{}, {RowCode::b2}}, false};
   options.search.rounds = 6;
   options.search.mends_max = 2;
+  options.search.regroupings_max = 3;
   options.search.refinements_max = 4;
   return options;
 }

@@ -165,7 +165,7 @@ TEST_CASE("a store of a later format or with a family of a later version is refu
   CHECK(Store::open(family.path()));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  REQUIRE(rocksdb::DB::Open({}, family.path().string(), {{"default", {}}, {"meta", {}}, {"catalog", {}}},
+  REQUIRE(rocksdb::DB::Open({}, family.path().string(), {{"default", {}}, {"meta", {}}, {"catalog", {}}, {"trajectory", {}}},
                             &handles, &db)
               .ok());
   rocksdb::ColumnFamilyHandle* later = nullptr;
