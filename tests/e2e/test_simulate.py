@@ -55,7 +55,7 @@ def test_a_trace_of_ones_own_runs_on_a_fleet_of_ones_own(tmp_path):
     (("--dispatch", "magic"), "use one of lst_imh"),
     (("--workers", "16"), "write DEVICES=COUNT"),
     (("--workers", "1=4"), "add --workers"),
-    (("--from", "100000"), "has no requests there"),
+    (("--from", "100000"), "no request is left of it"),
     (("/nonexistent.csv",), "/nonexistent.csv"),
 ])
 def test_wrong_options_name_the_remedy(arguments, said):
