@@ -66,6 +66,15 @@ const ErrorFeedback& GroupForge::feedback(std::size_t member) {
   return feedback_.emplace(member, ErrorFeedback(*members_[member].gram)).first->second;
 }
 
+const LowRankParts& GroupForge::low_rank(std::size_t member, const SlotForm& form, const DenseMatrix& now) {
+  SlotForm key = form;
+  key.rank = 0;
+  key.delta.reset();
+  const auto found = low_ranks_.find({member, key});
+  if (found != low_ranks_.end()) return found->second;
+  return low_ranks_.try_emplace({member, key}, difference(*members_[member].weights, now), *members_[member].gram).first->second;
+}
+
 Result<const GroupForge::Canonical*> GroupForge::canonical(const SlotForm& form) {
   const CanonicalKey key{form.sharing, form.code};
   if (const auto found = canonicals_.find(key); found != canonicals_.end()) return &found->second;
@@ -119,7 +128,7 @@ Result<FormedSlot> GroupForge::form(std::size_t member, const SlotForm& form) {
     out.tensors.push_back(vector_of(".row_shift", line.shift));
   }
   if (form.rank > 0) {
-    LowRankMatrix part = low_rank(difference(*own.weights, now), form.rank, *own.gram);
+    LowRankMatrix part = low_rank(member, form, now).cut(form.rank);
     now = sum(now, part.product);
     out.tensors.push_back(plain(".low_rank.up", part.up));
     out.tensors.push_back(plain(".low_rank.down", part.down));

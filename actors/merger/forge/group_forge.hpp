@@ -57,6 +57,8 @@ class GroupForge {
 
   [[nodiscard]] Result<const Canonical*> canonical(const SlotForm& form);
   [[nodiscard]] const ErrorFeedback& feedback(std::size_t member);
+  /// Of what a member's own weights are beyond `now`.
+  [[nodiscard]] const LowRankParts& low_rank(std::size_t member, const SlotForm& form, const DenseMatrix& now);
 
   std::vector<GroupMember> members_;
   const DenseMatrix* ancestor_;
@@ -64,6 +66,7 @@ class GroupForge {
   std::map<CanonicalKey, Canonical> canonicals_;
   std::map<std::uint32_t, DenseMatrix> merged_;  ///< By who shares, before it is stored in any code.
   std::map<std::size_t, ErrorFeedback> feedback_;
+  std::map<std::pair<std::size_t, SlotForm>, LowRankParts> low_ranks_;  ///< By the form without rank and delta.
 };
 
 }  // namespace sangam::merging

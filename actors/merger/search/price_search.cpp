@@ -10,14 +10,15 @@ namespace sangam::merging {
 namespace {
 
 constexpr double kBargain = 0.3;
-constexpr double kMend = 0.3;  // A price that has to rise becomes twice as high.
+constexpr double kStep = 0.3;    // The first one makes a price twice as high.
+constexpr double kNarrow = 0.3;  // A range like this has been found, and what fails in it did not fail before.
 
 }  // namespace
 
 PriceSearch::PriceSearch(const PoolOptions& options, const PriceSearchOptions& search)
     : options_(options),
       search_(search),
-      ranges_(options.models, {std::log10(search.price_least), std::log10(search.price_most)}),
+      ranges_(options.models, {std::log10(search.price_least), std::log10(search.price_most), kStep}),
       refinements_(options.models),
       best_(options.model_of.size()),
       best_bytes_(options.original) {}
@@ -68,12 +69,11 @@ void PriceSearch::hear_prices(std::span<const Verdict> verdicts) {
   for (std::size_t m = 0; m < verdicts.size(); ++m) {
     Range& range = ranges_[m];
     all = all && verdicts[m].accepted;
-    if (phase_ == Phase::mend) {
-      if (!verdicts[m].accepted) range.passes += kMend;
-      continue;
-    }
     const double middle = 0.5 * (range.fails + range.passes);
-    (verdicts[m].accepted ? range.passes : range.fails) = middle;
+    if (phase_ == Phase::bisect) (verdicts[m].accepted ? range.passes : range.fails) = middle;
+    if (verdicts[m].accepted || (phase_ == Phase::bisect && range.passes - range.fails > kNarrow)) continue;
+    range.passes += range.step;
+    range.step *= 2.0;
   }
   if (phase_ == Phase::bisect && round_ == search_.rounds) {
     phase_ = Phase::mend;

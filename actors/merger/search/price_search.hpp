@@ -13,7 +13,7 @@ namespace sangam::merging {
 struct PriceSearchOptions {
   double price_least = 1.0;   ///< Bytes a unit of damage.
   double price_most = 1e14;
-  int rounds = 12;            ///< Each halves the range of each model's price, on a logarithmic scale.
+  int rounds = 14;            ///< Each halves the range of each model's price, on a logarithmic scale.
   int mends_max = 6;          ///< When prices that passed one by one do not pass together.
   int regroupings_max = 24;   ///< Rounds in which whole groups change how they are divided.
   int refinements_max = 24;
@@ -23,8 +23,8 @@ struct PriceSearchOptions {
 /// Predicted damage orders and adds up; whether a model is within its budget is decided by verdicts alone.
 ///
 /// First all models' prices are bisected at once: given the canonicals, models do not touch each other, so this is as
-/// many searches in one. What they share couples them a little; states that pass as a whole are kept, and if the last
-/// one does not, the prices of those that fail are raised. A common price is coarse where forms are few: so groups then
+/// many searches in one. What they share couples them: a price may fail that has passed beside other prices of others.
+/// It then rises in steps that double. States that pass as a whole are kept. A common price is coarse where forms are few: so groups then
 /// change to another variant, and each model's slots to their next cheaper form, by bytes saved for each unit of damage, in
 /// batches that double on acceptance and halve on rejection; a single one that is rejected stays as it is.
 class PriceSearch final : public Search {
@@ -41,6 +41,7 @@ class PriceSearch final : public Search {
   enum class Phase : std::uint8_t { bisect, mend, regroup, refine, done };
   struct Range {
     double fails, passes;  // Logarithms of prices.
+    double step;           // By how much `passes` rises when it turns out not to pass any more.
   };
   struct Move {
     SiteIndex site = 0;

@@ -14,21 +14,37 @@ constexpr double kDamping = 0.01;
 
 }  // namespace
 
-LowRankMatrix low_rank(const DenseMatrix& matrix, std::int64_t rank, const Gram& gram) {
-  SANGAM_ASSERT(rank > 0 && matrix.columns == gram.columns, rank, matrix.columns, gram.columns);
+struct LowRankParts::Decomposed {
+  Eigen::MatrixXd left;     // (rows, values)
+  Eigen::VectorXd values;   // Descending.
+  Eigen::MatrixXd right;    // (values, columns), the inputs' square root taken out again.
+};
+
+LowRankParts::LowRankParts(const DenseMatrix& matrix, const Gram& gram) {
+  SANGAM_ASSERT(matrix.columns == gram.columns, matrix.columns, gram.columns);
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> inputs(damped(gram, kDamping));
   const Eigen::VectorXd lengths = inputs.eigenvalues().cwiseMax(1e-12).cwiseSqrt();
   const Eigen::MatrixXd root = inputs.eigenvectors() * lengths.asDiagonal() * inputs.eigenvectors().transpose();
   const Eigen::MatrixXd inverse =
       inputs.eigenvectors() * lengths.cwiseInverse().asDiagonal() * inputs.eigenvectors().transpose();
   const Eigen::BDCSVD<Eigen::MatrixXd> parts(view(matrix).cast<double>() * root, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const Eigen::Index kept = std::min<Eigen::Index>(rank, parts.singularValues().size());
+  decomposed_ = std::make_unique<const Decomposed>(
+      Decomposed{parts.matrixU(), parts.singularValues(), parts.matrixV().transpose() * inverse});
+}
+
+LowRankParts::LowRankParts(LowRankParts&&) noexcept = default;
+LowRankParts& LowRankParts::operator=(LowRankParts&&) noexcept = default;
+LowRankParts::~LowRankParts() = default;
+
+LowRankMatrix LowRankParts::cut(std::int64_t rank) const {
+  SANGAM_ASSERT(rank > 0, rank);
+  const Eigen::Index kept = std::min<Eigen::Index>(rank, decomposed_->values.size());
   // Half of each singular value goes to either side: bf16 rounds both alike.
-  const Eigen::VectorXd halves = parts.singularValues().head(kept).cwiseSqrt();
+  const Eigen::VectorXd halves = decomposed_->values.head(kept).cwiseSqrt();
   LowRankMatrix out;
-  out.up = rounded_to_bf16(dense(parts.matrixU().leftCols(kept) * halves.asDiagonal()));
-  out.down = rounded_to_bf16(dense(halves.asDiagonal() * parts.matrixV().leftCols(kept).transpose() * inverse));
-  out.product = {matrix.rows, matrix.columns, std::vector<float>(matrix.values.size())};
+  out.up = rounded_to_bf16(dense(decomposed_->left.leftCols(kept) * halves.asDiagonal()));
+  out.down = rounded_to_bf16(dense(halves.asDiagonal() * decomposed_->right.topRows(kept)));
+  out.product = {out.up.rows, out.down.columns, std::vector<float>(std::size_t(out.up.rows * out.down.columns))};
   view(out.product) = view(out.up) * view(out.down);
   return out;
 }

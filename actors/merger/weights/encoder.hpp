@@ -44,9 +44,21 @@ struct LowRankMatrix {
   DenseMatrix product;
 };
 
-/// Of all matrices of this rank, the one whose outputs are nearest to the matrix's: the truncated singular value
-/// decomposition of the matrix times the square root of the damped gram.
-[[nodiscard]] LowRankMatrix low_rank(const DenseMatrix& matrix, std::int64_t rank, const Gram& gram);
+/// The truncated singular value decomposition of a matrix times the square root of its inputs' damped gram: of all
+/// matrices of a rank, the one whose outputs are nearest to the matrix's. Decomposed once, cut at any rank.
+class LowRankParts {
+ public:
+  LowRankParts(const DenseMatrix& matrix, const Gram& gram);
+  LowRankParts(LowRankParts&&) noexcept;
+  LowRankParts& operator=(LowRankParts&&) noexcept;
+  ~LowRankParts();
+
+  [[nodiscard]] LowRankMatrix cut(std::int64_t rank) const;
+
+ private:
+  struct Decomposed;
+  std::unique_ptr<const Decomposed> decomposed_;
+};
 
 /// By rows: scale * canonical + shift on each input, least squares over the inputs of `gram`. `shift` multiplies the sum
 /// of the inputs.

@@ -114,7 +114,7 @@ TEST_CASE("the search ends within its rounds, near each model's budget, and neve
     search.hear(world.judge(*state));
     ++rounds;
   }
-  CHECK(rounds <= 12 + 6 + 24 + 24);
+  CHECK(rounds <= 14 + 6 + 24 + 24);
   const auto verdicts = world.judge(search.best());
   for (const Verdict& verdict : verdicts) CHECK(verdict.accepted);
   CHECK(verdicts[0].bound > 0.6 * world.budget);

@@ -105,9 +105,9 @@ TEST_CASE("low rank keeps a matrix of that rank, and of another what matters for
       for (std::size_t k = 0; k < 3; ++k) product.values[96 * r + c] += up.values[3 * r + k] * down.values[96 * k + c];
     }
   }
-  CHECK(naive_error(product, low_rank(product, 3, slot.gram).product, slot.inputs) < 1e-4);  // What bf16 leaves.
+  CHECK(naive_error(product, LowRankParts(product, slot.gram).cut(3).product, slot.inputs) < 1e-4);  // What bf16 leaves.
   // The inputs have 24 directions: that rank keeps nearly all that comes out, though a quarter of the matrix.
-  const LowRankMatrix part = low_rank(slot.weights, 24, slot.gram);
+  const LowRankMatrix part = LowRankParts(slot.weights, slot.gram).cut(24);
   CHECK(naive_error(slot.weights, part.product, slot.inputs) < 0.02);
   double entries = 0.0, missing = 0.0;
   for (std::size_t i = 0; i < part.product.values.size(); ++i) {
