@@ -38,7 +38,7 @@ void run(const Report& report, const std::string& pool, const Arm& arm, const st
   const auto models = open_merge_pool(*file, file->options.threads);
   const fs::path folder = fs::temp_directory_path() / ("sangam-sandhi-" + std::to_string(getpid()));
   auto store = Store::open(folder);
-  auto trajectory = merging::Trajectory::open(*store, merging::digest_of_run(**models, file->options));
+  auto trajectory = merging::Trajectory::open(*store, merging::digest_of_run(**models, file->options, nullptr));
   merging::Shelf shelf(**models, file->options.merging, nullptr);
   const auto outcome = merging::merge(shelf, file->options, *trajectory, {});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

@@ -53,7 +53,7 @@ Result<void> merge_pool(const MergeCommandOptions& options) {
   if (!pool) return pool.error();
   merging::MergeOptions merge_options = file->options;
   merge_options.threads = threads;
-  auto trajectory = open_trajectory(*store, merging::digest_of_run(**pool, merge_options), options.resume, state);
+  auto trajectory = open_trajectory(*store, merging::digest_of_run(**pool, merge_options, ancestor ? &*ancestor : nullptr), options.resume, state);
   if (!trajectory) return trajectory.error();
   merging::Shelf shelf(**pool, merge_options.merging, ancestor ? &*ancestor : nullptr);
   Result<merging::MergeOutcome> outcome = make_error(ErrorCode::internal, "not run");

@@ -83,6 +83,22 @@ PoolModelFile read_model(ConfigTable& table, const std::filesystem::path& folder
   return model;
 }
 
+/// Why the model cannot be asked this; empty where it can.
+std::string fault_of(const merging::AnswerKey& key, const ModelConfig& config) {
+  if (std::int64_t(key.prompt.size() + key.answer.size()) > config.context) {
+    return "prompt and answer have " + std::to_string(key.prompt.size() + key.answer.size()) + " tokens, and the model's context is " +
+           std::to_string(config.context) + "; shorten the item";
+  }
+  for (const auto* tokens : {&key.prompt, &key.answer}) {
+    for (const TokenId token : *tokens) {
+      if (std::int64_t(token) >= config.vocab_size) {
+        return "the tokenizer gives token " + std::to_string(token) + ", and the model has " + std::to_string(config.vocab_size) + "; they do not belong together";
+      }
+    }
+  }
+  return {};
+}
+
 Result<std::vector<merging::AnswerKey>> keys_of(const PoolModelFile& file, const ModelFolder& opened) {
   const auto tokenizer = Tokenizer::load(file.folder);
   if (!tokenizer) return tokenizer.error();
@@ -98,6 +114,9 @@ Result<std::vector<merging::AnswerKey>> keys_of(const PoolModelFile& file, const
   for (const merging::TaskItem& item : *items) {
     keys.push_back({item.prompt, item.answers.at(item.right)});
     keys.back().answer.push_back(opened.config.eos_tokens.front());
+    if (const auto fault = fault_of(keys.back(), opened.config); !fault.empty()) {
+      return make_error(ErrorCode::invalid_input, task->place + ":" + std::to_string(task->items[keys.size() - 1].line) + ": " + fault);
+    }
   }
   return keys;
 }

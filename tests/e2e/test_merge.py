@@ -137,3 +137,16 @@ def test_trials_of_another_pool_are_not_gone_on_with(pool, merged, tmp_path):
     done = subprocess.run(merge(pool, "whole"), capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert "--resume" in done.stderr
+
+
+def test_item_beyond_the_context_is_refused_by_line(pool, tmp_path):
+    items = (pool / "date.jsonl").read_text().splitlines()
+    items[6] = json.dumps({"prompt": "D" * 300, "answer": "x"})
+    (tmp_path / "date.jsonl").write_text("\n".join(items))
+    text = (pool / "pool.toml").read_text().replace('task = "date.jsonl"', f'task = "{tmp_path / "date.jsonl"}"')
+    text = text.replace('task = "count.jsonl"', f'task = "{pool / "count.jsonl"}"')
+    bad = tmp_path / "pool.toml"
+    bad.write_text(text)
+    done = subprocess.run([BINARY, "merge", str(bad)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "date.jsonl:7:" in done.stderr and "context" in done.stderr

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "storage/hash/weights_digest.hpp"
+
 namespace sangam::merging {
 namespace {
 
@@ -52,8 +54,9 @@ class Chain {
 
 }  // namespace
 
-Digest digest_of_run(const Pool& pool, const MergeOptions& options) {
+Digest digest_of_run(const Pool& pool, const MergeOptions& options, const Checkpoint* ancestor) {
   Chain chain;
+  chain.add(ancestor != nullptr ? hex_of(weights_digest(*ancestor)) : "no ancestor");
   for (const PoolModel& model : pool.models()) {
     chain.add(model.model.text());
     chain.add(model.budget);

@@ -54,8 +54,8 @@ struct MergeWatcher {
   std::function<void(const TrialPoint& trial, std::size_t number, Bytes best)> trial;
 };
 
-/// What decides the outcome beside the pool: part of a trajectory's name.
-[[nodiscard]] Digest digest_of_run(const Pool& pool, const MergeOptions& options);
+/// Names all that decides the outcome: what a trajectory belongs to. `ancestor`: null where there is none.
+[[nodiscard]] Digest digest_of_run(const Pool& pool, const MergeOptions& options, const Checkpoint* ancestor);
 
 /// The shelf is of the same pool and operator. Trials that `trajectory` holds are not made again.
 [[nodiscard]] Result<MergeOutcome> merge(Shelf& shelf, const MergeOptions& options, Trajectory& trajectory,

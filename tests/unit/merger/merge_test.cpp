@@ -42,7 +42,7 @@ TEST_CASE("a merge saves most bytes within each budget, and its bytes are those 
   const auto pool = two_models();
   tests::TemporaryFolder folder;
   auto store = Store::open(folder.path()).value();
-  auto trajectory = Trajectory::open(store, digest_of_run(*pool, few_forms())).value();
+  auto trajectory = Trajectory::open(store, digest_of_run(*pool, few_forms(), nullptr)).value();
   const MergeOutcome outcome = run(*pool, trajectory);
   // Two bits everywhere are 85 % saved and four are 73 %: the search lies between them.
   const double saved = 1.0 - double(outcome.bytes.count()) / double(outcome.original.count());
@@ -76,7 +76,7 @@ TEST_CASE("a merge saves most bytes within each budget, and its bytes are those 
         if (copied++ < kept) CHECK(again.put(Family::trajectory, key, value));
         return copied < kept;
       }));
-      auto resumed = Trajectory::open(again, digest_of_run(*pool, few_forms())).value();
+      auto resumed = Trajectory::open(again, digest_of_run(*pool, few_forms(), nullptr)).value();
       REQUIRE(resumed.size() == kept);
       const MergeOutcome end = run(*pool, resumed);
       CHECK(end.state == outcome.state);
