@@ -29,6 +29,8 @@
 namespace sangam {
 namespace {
 
+constexpr double kRequestsMax = 1e7;  // Of a what-if; a gigabyte of records.
+
 Result<sim::Trace> read(const SimulateOptions& options) {
   auto trace = options.trace.empty() ? Result<sim::Trace>(sim::w0(options.seed)) : sim::read_trace(options.trace);
   if (!trace) return trace;
@@ -184,6 +186,13 @@ Result<void> compare_what_if(const SimulateOptions& options) {
   for (const std::string& change : options.changes) {
     if (auto applied = apply_change(changed, change); !applied) return applied;
     title += (title.empty() ? "" : ", ") + change;
+  }
+  for (const Situation* one : {&*situation, &changed}) {
+    double requests = 0.0;
+    for (const SnapshotModel& model : one->models) requests += model.traffic->requests_per_second * options.seconds;
+    if (requests > kRequestsMax) {
+      return make_error(ErrorCode::invalid_input, "that would be " + sim::grouped(std::int64_t(std::min(requests, 1e18))) + " requests; make --seconds or the rate smaller");
+    }
   }
   std::vector<sim::Report> reports;
   const auto now = play(*situation, "now", options);

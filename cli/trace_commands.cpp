@@ -132,6 +132,11 @@ CLI::App* add_simulate(CLI::App& app, SimulateOptions& options) {
   command->add_option("--attainment", options.attainment, "Share of tokens on time that workers are added for")->check(CLI::Range(0.5, 0.99999))->capture_default_str();
   command->add_option("--slo", options.slo, "Times the objectives: TTFT 100 ms and 0.2 ms a token of the prompt, TPOT 50 ms")->check(CLI::Range(0.001, 1000.0))->capture_default_str();
   command->add_flag("--refuse", options.refuse, "Refuse what would be late instead of serving it as best effort");
+  // A snapshot says these things itself; --change says what would be otherwise.
+  for (const char* other : {"trace", "--control", "--dispatch", "--workers", "--base", "--shared", "--profile", "--rate", "--from", "--for",
+                            "--time-scale", "--attainment", "--slo", "--refuse"}) {
+    what_if->excludes(command->get_option(other));
+  }
   command->add_option("--json", options.json, "Write the report for programs")->type_name("FILE");
   command->add_option("--svg", options.svg, "Draw the report")->type_name("FILE");
   std::string controls;

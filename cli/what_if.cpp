@@ -47,7 +47,8 @@ Result<void> change_rate(Situation& situation, std::string_view change, std::str
 Result<void> change_workers(Situation& situation, std::string_view change, std::string_view value) {
   const bool is_relative = value.starts_with('+') || value.starts_with('-');
   std::int64_t number = 0;
-  if (!read(value.starts_with('+') ? value.substr(1) : value, number) || std::abs(number) > kWorkersMost)
+  const std::string_view digits = value.starts_with('+') ? value.substr(1) : value;
+  if (digits.starts_with('-') != value.starts_with('-') || !read(digits, number) || number > kWorkersMost || number < -kWorkersMost)
     return bad(change, "write a number of workers, as 'workers=4', 'workers=+2' or 'workers=-1'");
   for (auto& [devices, count] : situation.workers) {
     const std::int64_t left = is_relative ? count + number : number;
@@ -111,6 +112,9 @@ Result<Situation> situation_of(const Snapshot& snapshot) {
   }
   if (!has_oracle) return make_error(ErrorCode::invalid_input, "the snapshot has neither traffic nor costs; add a table [oracle] to the mesh's configuration");
   if (situation.models.empty()) return make_error(ErrorCode::invalid_input, "no model of the snapshot is asked for; take it while the mesh has load");
+  if (situation.memory <= Bytes(0)) {
+    return make_error(ErrorCode::invalid_input, "the snapshot does not say how much memory a worker has; take it again, a second later");
+  }
   for (const SnapshotModel& model : situation.models) {
     if (!situation.workers.contains(model.devices))
       return make_error(ErrorCode::invalid_input, "no worker has the " + std::to_string(model.devices) + " devices of '" + model.id.text() + "'");

@@ -27,7 +27,17 @@ void TrafficWindows::on(const QueueStatus& status) {
   const bool fell = has_letter_ && (status.arrived < letter_.arrived || status.ended < letter_.ended);
   // The first letter since the queue's start says what came since then: all of it is new.
   if (!has_letter_ || fell) letter_ = status.sequence <= 1 ? QueueStatus{} : status;
-  totals_.arrived += double(status.arrived - letter_.arrived);
+  const auto count = double(status.arrived - letter_.arrived);
+  if (has_letter_ && !fell && status.sequence == letter_.sequence + 1) {
+    if (count_) {
+      totals_.changes += 0.5 * (count - *count_) * (count - *count_);
+      totals_.counted += count;
+    }
+    count_ = count;
+  } else {
+    count_.reset();
+  }
+  totals_.arrived += count;
   totals_.input += double(status.input_tokens) - double(letter_.input_tokens);
   totals_.input_squared += status.input_tokens_squared - letter_.input_tokens_squared;
   totals_.ended += double(status.ended - letter_.ended);
@@ -128,15 +138,10 @@ double TrafficWindows::volatility() const {
 }
 
 double TrafficWindows::peakedness() const {
-  double variance = kRandomCounts;
-  double counts = kRandomCounts;
-  for (std::size_t i = 2; i < ticks_.size(); ++i) {
-    const double count = ticks_[i].arrived - ticks_[i - 1].arrived;
-    const double change = count - (ticks_[i - 1].arrived - ticks_[i - 2].arrived);
-    variance += 0.5 * change * change;
-    counts += count;
-  }
-  return std::max(1.0, variance / counts);
+  if (ticks_.empty()) return 1.0;
+  const double changes = ticks_.back().changes - ticks_.front().changes;
+  const double counted = ticks_.back().counted - ticks_.front().counted;
+  return std::max(1.0, (kRandomCounts + changes) / (kRandomCounts + counted));
 }
 
 double TrafficWindows::fast_rate() const {

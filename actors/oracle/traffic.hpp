@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "messages/vocabulary/residency.hpp"
 #include "messages/vocabulary/time.hpp"
@@ -17,7 +18,7 @@ struct Traffic {
   double input_variance = 0.0;
   double output_mean = 0.0;
   double output_variance = 0.0;
-  /// How many requests come together: variance over mean of the counts of ticks, 1 where they come at random.
+  /// How many requests come together: variance over mean of the counts of letters, 1 where they come at random.
   double peakedness = 1.0;
 };
 
@@ -31,6 +32,8 @@ struct TrafficTotals {
   double output = 0.0;
   double output_squared = 0.0;
   double fast_rate = 0.0;  ///< Prompt tokens a second, over the short window before; 0 until there is one.
+  double changes = 0.0;  ///< Half the squared differences of the counts of successive letters,
+  double counted = 0.0;  ///< and these counts.
 };
 
 /// Sums the differences between a queue's letters: a lost letter delays counts by one interval, a late one changes
@@ -58,8 +61,8 @@ class TrafficWindows {
   /// Largest token rate of a short window over the mean, in the longest window; 1 while nothing comes.
   [[nodiscard]] double volatility() const;
 
-  /// Of the longest window, from differences of successive ticks (von Neumann, 1941): a slow change of the rate is no
-  /// burst. At least 1, and 1 while little has come.
+  /// Of the longest window, from differences of successive letters (von Neumann, 1941): a slow change of the rate is no
+  /// burst, nor is a letter that was late or lost. At least 1, and 1 while little has come.
   [[nodiscard]] double peakedness() const;
 
   [[nodiscard]] double arrived() const { return totals_.arrived; }
@@ -75,6 +78,7 @@ class TrafficWindows {
   double output_prior_;
   QueueStatus letter_;  // The last one that counted.
   bool has_letter_ = false;
+  std::optional<double> count_;  // Of requests between the last two letters, if none was lost between them.
   std::uint64_t late_sequence_ = 0;
   int late_letters_ = 0;  // In a row, each above the one before: a queue that has begun anew.
   TrafficTotals totals_;

@@ -142,7 +142,7 @@ class GridWalk {
 
   /// What the last one to end saw.
   Result<SeenByClient> send(const GridPoint& point) {
-    Burst burst(point, model_.text(), options_.key, options_.seed + 1'000 * ++sent_);
+    Burst burst(point, model_.text(), options_.key, options_.seed + 1'000'000 * ++sent_);
     const auto load = run_load(base_, burst, kAnswerWithin);
     if (!load) return no_mesh(load.error());
     if (burst.stopped()) return broken_off();

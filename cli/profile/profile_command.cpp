@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <random>
 
 #include "cli/profile/measure.hpp"
 #include "cli/progress_line.hpp"
@@ -38,21 +39,25 @@ Result<void> profile_models(const ProfileOptions& options) {
   for (const std::string& name : options.models) {
     const ModelId model(name);
     const fs::path file = profile_path(options.store, model);
-    if (auto writable = check_writable({file.string()}); !writable) return writable;
+    // Others may read the folder meanwhile: a profile is there whole or not at all.
+    const fs::path draft = file.string() + ".part";
+    if (auto writable = check_writable({draft.string()}); !writable) return writable;
     MeasureOptions measuring;
     measuring.key = options.key;
     measuring.rounds = options.rounds;
     measuring.streams = options.streams;
+    measuring.seed = std::random_device{}();  // Prompts that no run before has left in the prefix cache.
     ProgressLine line;
     measuring.progress = [&](double share) { line.show(name + " " + progress_bar(share)); };
     const auto profile = measure(*base, model, measuring);
     if (!profile) {
-      // An empty file would be a broken profile to whoever reads the folder.
-      if (fs::is_empty(file, failure)) fs::remove(file, failure);
+      fs::remove(draft, failure);
       return profile.error();
     }
     const std::string text = profile_json(*profile);
-    if (auto written = write_report(file.string(), text); !written) return written;
+    if (auto written = write_report(draft.string(), text); !written) return written;
+    fs::rename(draft, file, failure);
+    if (failure) return make_error(ErrorCode::exhausted, file.string() + ": " + failure.message());
     options.json ? void(std::cout << text << "\n") : print(*profile, file);
   }
   return {};

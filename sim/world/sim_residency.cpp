@@ -295,6 +295,7 @@ bool SimWorker::is_on(const Holding& holding) {
 }
 
 Bytes SimWorker::shared_of(const ModelSpec& spec) const {
+  if (spec.base.empty()) return Bytes(0);  // A fine-tune of nothing that is known.
   return Bytes(std::int64_t(double(spec.weights.count()) * options_.shared_share));
 }
 

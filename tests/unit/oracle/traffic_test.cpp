@@ -205,4 +205,15 @@ TEST_CASE("peakedness is how many requests come together, and a slow change is n
   few.steady(20, 0, 0);
   few.steady(1, 3, 100);
   CHECK(few.windows.peakedness() < 1.3);
+
+  // Letters that fall two into one tick and none into the next are no burst, nor is one that is lost.
+  Stream uneven;
+  for (int i = 0; i < 200; ++i) {
+    for (int letter = 0; letter < (i % 2) * 2; ++letter) {
+      for (int k = 0; k < 50; ++k) uneven.arrive(100);
+      uneven.tell(i % 20 == 7 && letter == 0);
+    }
+    uneven.tick();
+  }
+  CHECK(uneven.windows.peakedness() == 1.0);
 }
