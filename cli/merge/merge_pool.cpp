@@ -75,6 +75,7 @@ PoolModelFile read_model(ConfigTable& table, const std::filesystem::path& folder
   table.read("task", task);
   table.read("budget", model.budget);
   if (model.name.empty()) table.refuse("name", "name is missing; what shall the merged model be called?");
+  if (model.name.find('/') != std::string::npos || model.name.starts_with('.')) table.refuse("name", "name becomes a folder's: without a slash, and no dot at its start");
   if (path.empty()) table.refuse("path", "path is missing; where is the model's folder?");
   if (task.empty()) table.refuse("task", "task is missing; a file of items, one JSON object a line, judges the model");
   if (!(model.budget > 0.0 && model.budget < 100.0)) table.refuse("budget", "budget is in points: above 0 and below 100");

@@ -69,7 +69,10 @@ void Evaluator::score_batch(std::span<const AnswerKey> keys, std::vector<AnswerS
   for (const AnswerKey& key : keys) {
     AnswerScore score{true, std::numeric_limits<float>::infinity()};
     for (const TokenId token : key.answer) {
-      score.margin = std::min(score.margin, margin_of(std::span(logits_).subspan(row++ * vocabulary, vocabulary), token));
+      const std::span<const float> logits = std::span(logits_).subspan(row++ * vocabulary, vocabulary);
+      // Logits that are no numbers say nothing, and nothing is wrong.
+      const bool sound = std::none_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); });
+      score.margin = std::min(score.margin, sound ? margin_of(logits, token) : -std::numeric_limits<float>::infinity());
     }
     score.right = score.margin >= 0.0f;
     out.push_back(score);

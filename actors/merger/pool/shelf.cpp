@@ -53,7 +53,10 @@ Result<const FormedSlot*> Shelf::find(SiteIndex site, const SlotForm& form) {
 
 Result<std::map<std::string, TensorView>> Shelf::tensors(std::uint32_t model, const PoolState& state) {
   std::map<std::string, TensorView> out;
-  for (const auto& [name, view] : pool_.models()[model].opened.checkpoint.tensors()) out.emplace(name, view);
+  for (const auto& [name, view] : pool_.models()[model].opened.checkpoint.tensors()) {
+    // A copy of a table that is stored anew would be taken for a head of its own.
+    if (!pool_.models()[model].opened.config.tied_embeddings || name != "lm_head.weight") out.emplace(name, view);
+  }
   for (SiteIndex i = 0; i < state.size(); ++i) {
     const Site& site = pool_.sites()[i];
     if (site.model != model || state[i] == SlotForm()) continue;

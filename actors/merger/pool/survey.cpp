@@ -131,6 +131,7 @@ class Survey {
         if (!made) return made.error();
         forms.push_back(*made);
       }
+      if (forms.empty()) return {};  // A table for which no correction of the menu is to be had.
       variant.members.push_back(std::move(forms));
     }
     group.variants.push_back(std::move(variant));
