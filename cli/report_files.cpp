@@ -1,6 +1,7 @@
 // A file that could be opened at the start may still be on a full disk at the end: both are told.
 #include "cli/report_files.hpp"
 
+#include <filesystem>
 #include <fstream>
 
 namespace sangam {
@@ -11,6 +12,18 @@ Result<void> check_writable(std::initializer_list<std::string> paths) {
     return make_error(ErrorCode::invalid_input, path + ": cannot be written; name another file");
   }
   return {};
+}
+
+Result<void> write_whole(const std::string& path, const std::string& content) {
+  const std::string draft = path + ".part";
+  std::error_code failure;
+  auto written = write_report(draft, content);
+  if (written) std::filesystem::rename(draft, path, failure);
+  if (written && !failure) return {};
+  std::error_code ignored;
+  std::filesystem::remove(draft, ignored);
+  if (!written) return written;
+  return make_error(ErrorCode::invalid_input, path + ": cannot be written: " + failure.message());
 }
 
 Result<void> write_report(const std::string& path, const std::string& content) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 
 #include "cli/report_files.hpp"
@@ -17,16 +18,21 @@ namespace json = boost::json;
 /// What describes a model beside its weights.
 bool is_kept(const fs::path& file) {
   const std::string name = file.filename().string();
-  return !name.ends_with(".safetensors") && !name.ends_with(".safetensors.index.json") && name != "golden.json";
+  const std::string ending = file.extension().string();
+  const bool is_text = ending == ".json" || ending == ".txt" || ending == ".model" || ending == ".jinja";
+  return is_text && !name.ends_with(".safetensors.index.json") && name != "golden.json";
 }
 
 Result<void> copy_description(const fs::path& from, const fs::path& to) {
   std::error_code failure;
   fs::create_directories(to, failure);
-  for (const auto& entry : fs::directory_iterator(from, failure)) {
-    if (!failure && entry.is_regular_file() && is_kept(entry.path())) {
-      fs::copy_file(entry.path(), to / entry.path().filename(), fs::copy_options::overwrite_existing, failure);
-    }
+  if (!failure && fs::equivalent(from, to, failure)) {
+    return make_error(ErrorCode::invalid_input, to.string() + ": is where the model lies that is merged; name another folder with -o");
+  }
+  auto entry = failure ? fs::directory_iterator() : fs::directory_iterator(from, failure);
+  for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+    if (!entry->is_regular_file(failure) || !is_kept(entry->path())) continue;
+    fs::copy_file(entry->path(), to / entry->path().filename(), fs::copy_options::overwrite_existing, failure);
     if (failure) break;
   }
   if (!failure) return {};
@@ -107,6 +113,9 @@ json::object certificates(const MergePoolFile& file, const merging::MergeOutcome
 }  // namespace
 
 Result<void> write_point(const fs::path& folder, const MergePoolFile& file, merging::Shelf& shelf, const merging::MergeOutcome& outcome) {
+  std::error_code failure;
+  fs::remove(folder / "recipe.json", failure);  // From here on the folder is not complete.
+  if (failure) return make_error(ErrorCode::invalid_input, (folder / "recipe.json").string() + ": cannot be replaced: " + failure.message());
   for (std::uint32_t m = 0; m < file.models.size(); ++m) {
     const fs::path own = folder / file.models[m].name;
     if (auto copied = copy_description(file.models[m].folder, own); !copied) return copied;
@@ -117,20 +126,23 @@ Result<void> write_point(const fs::path& folder, const MergePoolFile& file, merg
   auto recipe = recipe_of(file, shelf, outcome);
   if (!recipe) return recipe.error();
   (*recipe)["outcome"] = certificates(file, outcome);
-  return write_report((folder / "recipe.json").string(), json::serialize(*recipe));
+  return write_whole((folder / "recipe.json").string(), json::serialize(*recipe));
 }
 
 std::string merge_json(const MergePoolFile& file, const merging::MergeOutcome& outcome) { return json::serialize(certificates(file, outcome)); }
 
 std::string merge_table(const MergePoolFile& file, const merging::MergeOutcome& outcome) {
-  std::string text = fmt::format("{:.2f} % saved: {} of {} bytes; {} trials\n\n{:<20} {:>7} {:>12} {:>12} {:>14}  \n", saved_percent(outcome),
-                                 outcome.bytes.count(), outcome.original.count(), outcome.trials.size(), "model", "budget", "gate drop",
-                                 "shadow drop", "at most (95 %)");
+  std::string text = fmt::format("{:.2f} % saved: {} of {} bytes; {} trials\n\n{:<20} {:>12} {:>7} {:>12} {:>12} {:>14}  \n", saved_percent(outcome),
+                                 outcome.bytes.count(), outcome.original.count(), outcome.trials.size(), "model", "right before", "budget",
+                                 "gate drop", "shadow drop", "at most (95 %)");
   for (std::size_t m = 0; m < file.models.size(); ++m) {
     const merging::Certificate& c = outcome.certificates[m];
-    text += fmt::format("{:<20} {:>7.2f} {:>12.2f} {:>12.2f} {:>14.2f}  {}\n", file.models[m].name, file.models[m].budget, outcome.gate[m].drop(),
-                        c.counts.drop(), c.bound,
-                        c.certified ? "certified" : fmt::format("cannot be certified with {} items", c.counts.items));
+    const double before = 100.0 * double(c.counts.right_before) / double(std::max<std::int64_t>(c.counts.items, 1));
+    const std::string said = c.certified                               ? "certified"
+                             : c.counts.drop() > file.models[m].budget ? "beyond its budget"
+                                                                       : fmt::format("cannot be certified with {} items", c.counts.items);
+    text += fmt::format("{:<20} {:>12.2f} {:>7.2f} {:>12.2f} {:>12.2f} {:>14.2f}  {}\n", file.models[m].name, before, file.models[m].budget,
+                        outcome.gate[m].drop(), c.counts.drop(), c.bound, said);
   }
   return text;
 }

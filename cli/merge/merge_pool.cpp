@@ -1,6 +1,7 @@
 // Forms are named as checkpoints name them: "plain", "b4"; corrections also "none", "affine" and "rank8".
 #include "cli/merge/merge_pool.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "actors/merger/evaluation/task.hpp"
@@ -86,8 +87,9 @@ PoolModelFile read_model(ConfigTable& table, const std::filesystem::path& folder
 
 /// Why the model cannot be asked this; empty where it can.
 std::string fault_of(const merging::AnswerKey& key, const ModelConfig& config) {
-  if (std::int64_t(key.prompt.size() + key.answer.size()) > config.context) {
-    return "prompt and answer have " + std::to_string(key.prompt.size() + key.answer.size()) + " tokens, and the model's context is " +
+  const std::size_t length = key.prompt.size() + key.answer.size() + 1;
+  if (std::int64_t(length) > config.context) {
+    return "prompt, answer and end have " + std::to_string(length) + " tokens, and the model's context is " +
            std::to_string(config.context) + "; shorten the item";
   }
   for (const auto* tokens : {&key.prompt, &key.answer}) {
@@ -108,13 +110,15 @@ Result<std::vector<merging::AnswerKey>> keys_of(const PoolModelFile& file, const
   if (task->kind != merging::TaskKind::exact) {
     return make_error(ErrorCode::invalid_input, task->place + ": a merge is judged by exact answers; give each item a prompt and an answer in text");
   }
-  if (opened.config.eos_tokens.empty()) return make_error(ErrorCode::invalid_input, file.folder.string() + ": has no end token, so no answer can end");
+  const auto& ends = opened.config.eos_tokens;
+  if (std::none_of(ends.begin(), ends.end(), [&](TokenId end) { return std::int64_t(end) < opened.config.vocab_size; })) {
+    return make_error(ErrorCode::invalid_input, file.folder.string() + ": has no end token in its vocabulary, so no answer can end; config.json or generation_config.json names it as eos_token_id");
+  }
   const auto items = merging::tokenized(*task, [&](std::string_view text, bool is_prompt) { return (*tokenizer)->encode(text, is_prompt); });
   if (!items) return items.error();
   std::vector<merging::AnswerKey> keys;
   for (const merging::TaskItem& item : *items) {
     keys.push_back({item.prompt, item.answers.at(item.right)});
-    keys.back().answer.push_back(opened.config.eos_tokens.front());
     if (const auto fault = fault_of(keys.back(), opened.config); !fault.empty()) {
       return make_error(ErrorCode::invalid_input, task->place + ":" + std::to_string(task->items[keys.size() - 1].line) + ": " + fault);
     }
@@ -142,7 +146,6 @@ Result<MergePoolFile> read_merge_pool(const std::string& path) {
   auto table = ConfigTable::parse_file(path);
   if (!table) return table.error();
   MergePoolFile file;
-  file.options.menu.canonicals = {RowCode::b4, RowCode::b3, RowCode::b2};
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   double budget = 2.0;
   table->read("budget", budget);

@@ -28,6 +28,20 @@ void print(const Profile& profile, const fs::path& file) {
   std::printf("  -> %s\n", file.c_str());
 }
 
+/// That the file can be written, and is no other model's: "a/b" and "a--b" are one file.
+Result<void> check_name(const fs::path& file, const ModelId& model) {
+  if (!fs::exists(file)) {
+    const std::string trial = file.string() + ".part";
+    auto writable = check_writable({trial});
+    std::error_code ignored;
+    fs::remove(trial, ignored);
+    return writable;
+  }
+  const auto there = read_profile(file);
+  if (!there || there->model == model) return check_writable({file.string()});
+  return make_error(ErrorCode::invalid_input, file.string() + ": is the profile of " + there->model.text() + "; choose another folder with --store");
+}
+
 }  // namespace
 
 Result<void> profile_models(const ProfileOptions& options) {
@@ -39,9 +53,7 @@ Result<void> profile_models(const ProfileOptions& options) {
   for (const std::string& name : options.models) {
     const ModelId model(name);
     const fs::path file = profile_path(options.store, model);
-    // Others may read the folder meanwhile: a profile is there whole or not at all.
-    const fs::path draft = file.string() + ".part";
-    if (auto writable = check_writable({draft.string()}); !writable) return writable;
+    if (auto free = check_name(file, model); !free) return free;
     MeasureOptions measuring;
     measuring.key = options.key;
     measuring.rounds = options.rounds;
@@ -50,14 +62,9 @@ Result<void> profile_models(const ProfileOptions& options) {
     ProgressLine line;
     measuring.progress = [&](double share) { line.show(name + " " + progress_bar(share)); };
     const auto profile = measure(*base, model, measuring);
-    if (!profile) {
-      fs::remove(draft, failure);
-      return profile.error();
-    }
+    if (!profile) return profile.error();
     const std::string text = profile_json(*profile);
-    if (auto written = write_report(draft.string(), text); !written) return written;
-    fs::rename(draft, file, failure);
-    if (failure) return make_error(ErrorCode::exhausted, file.string() + ": " + failure.message());
+    if (auto written = write_whole(file.string(), text); !written) return written;
     options.json ? void(std::cout << text << "\n") : print(*profile, file);
   }
   return {};

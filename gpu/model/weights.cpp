@@ -1,11 +1,10 @@
 // Looks slots up one by one and remembers the first fault, so that the list of slots reads as a list.
 #include "gpu/model/weights.hpp"
 
-#include <bit>
-#include <cstring>
 #include <optional>
 #include <string>
 
+#include "storage/checkpoint/widened.hpp"
 #include "storage/coding/linear_parts.hpp"
 
 namespace sangam {
@@ -15,23 +14,6 @@ std::string text_of(const std::vector<std::int64_t>& shape) {
   std::string text = "(";
   for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
   return text + ")";
-}
-
-float widened(const std::byte* element, DType dtype) {
-  if (dtype == DType::f32) {
-    float value = 0;
-    std::memcpy(&value, element, sizeof value);
-    return value;
-  }
-  std::uint16_t raw = 0;
-  std::memcpy(&raw, element, sizeof raw);
-  const std::uint32_t sign = std::uint32_t(raw & 0x8000u) << 16;
-  const std::uint32_t magnitude = raw & 0x7fffu;
-  if (dtype == DType::bf16) return std::bit_cast<float>(std::uint32_t(raw) << 16);
-  if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (magnitude << 13));
-  // A half's exponent bias is 112 less than a float's.
-  return std::bit_cast<float>(sign |
-                              std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f));
 }
 
 class Resolver {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "messages/vocabulary/assert.hpp"
+#include "storage/checkpoint/widened.hpp"
 
 namespace sangam {
 namespace {
@@ -63,11 +63,6 @@ std::uint8_t get_code(RowCode code, const std::byte* group, std::size_t k) {
   return std::uint8_t(get(group, place, 2) | get(group + kUpperBits, place, 1) << 2);
 }
 
-/// Of a half that is finite and not negative.
-float from_half(std::uint16_t half) {
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(std::bit_cast<float>(std::uint32_t(half) << 13) * 0x1p112f));
-}
-
 }  // namespace
 
 std::span<const float> levels(RowCode code) { return kind_of(code).levels; }
@@ -112,7 +107,7 @@ CodedRow unpack_row(RowCode code, std::span<const std::byte> bytes, std::int64_t
 
 void decode_row(RowCode code, std::span<const std::byte> bytes, std::span<float> out) {
   const CodedRow row = unpack_row(code, bytes, std::int64_t(out.size()));
-  const float unit = from_half(row.row_scale);
+  const float unit = half_value(row.row_scale);
   const std::span<const float> values = levels(code);
   for (std::size_t k = 0; k < out.size(); ++k) {
     out[k] = unit * float(row.group_scales[k / kCodeGroup]) * values[row.codes[k]];

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
-from mesh import BINARY, Mesh
+from mesh import BINARY, Mesh, wait_until
 
 MODELS = Path(__file__).parents[2] / "models"
 POOL = """
@@ -87,21 +87,33 @@ def test_merged_models_serve_what_their_tasks_ask(pool, merged, tmp_path):
         assert right >= 0.9 * len(items)
 
 
-def test_killed_merge_ends_as_if_it_had_not_been(pool, merged):
-    for attempt, seconds in enumerate((2.0, 5.0)):
-        state = f"killed-{attempt}"
-        process = subprocess.Popen(merge(pool, state), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            process.wait(timeout=seconds)  # It may be through already on a fast machine; then there is nothing to resume.
-        except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-        done = subprocess.run(merge(pool, state, "--resume"), capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        again = json.loads(done.stdout)
-        for told in (again, merged):
-            told.pop("evaluations", None)
-        assert again == merged
+def logged(folder):
+    """Bytes of the store's log: it grows with every trial that is kept."""
+    return sum(file.stat().st_size for file in folder.glob("*.log"))
+
+
+@pytest.mark.parametrize("trials", [1, 6])
+def test_killed_merge_ends_as_if_it_had_not_been(pool, merged, trials):
+    state = f"killed-{trials}"
+    process = subprocess.Popen(merge(pool, state), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    one_trial = 150  # Bytes at least: two hashes, and what two models did.
+    begun = None
+
+    def is_far_enough():
+        nonlocal begun
+        now = logged(pool / state) if (pool / state).exists() else 0
+        if begun is None and now > 0:
+            begun = now + one_trial  # The run's name comes first.
+        return begun is not None and now > begun + trials * one_trial
+
+    wait_until(is_far_enough, 200, f"{trials} trials")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    done = subprocess.run(merge(pool, state, "--resume"), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    again = json.loads(done.stdout)
+    assert again.pop("evaluations") < merged["evaluations"]
+    assert again == {name: value for name, value in merged.items() if name != "evaluations"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-// A sequence is given in slices: its prompt, then each token of the answer but the last by itself, so that all of them
-// give logits in one step.
+// A sequence is given in slices: its prompt, then each token of the answer by itself, so that all of them give logits in
+// one step.
 #include "actors/merger/evaluation/evaluator.hpp"
 
 #include <algorithm>
@@ -11,17 +11,29 @@
 namespace sangam::merging {
 namespace {
 
-std::int64_t rows_of(const AnswerKey& key) { return std::int64_t(key.prompt.size() + key.answer.size()) - 1; }
+constexpr std::int64_t kPaddingMost = 4;  // Every sequence of a step has room for the longest one.
 
-float margin_of(std::span<const float> logits, TokenId token) {
-  // The sampler takes the first of equals: an equal one before the token beats it, one behind it does not.
-  float before = -std::numeric_limits<float>::infinity();
-  float behind = before;
-  for (std::size_t i = 0; i < token; ++i) before = std::max(before, logits[i]);
-  for (std::size_t i = token + 1; i < logits.size(); ++i) behind = std::max(behind, logits[i]);
-  const float own = logits[token];
-  if (own == before && own >= behind) return -std::numeric_limits<float>::min();
-  return own - std::max(before, behind);
+std::int64_t rows_of(const AnswerKey& key) { return std::int64_t(key.prompt.size() + key.answer.size()); }
+
+/// How far the likeliest of `right` is before all others. The sampler takes the first of equals: an equal one before it
+/// beats it, one behind it does not. Logits that are no numbers say nothing, and nothing is wrong.
+float margin_of(std::span<const float> logits, std::span<const TokenId> right) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); })) return kNone;
+  std::size_t best = logits.size();
+  for (const TokenId token : right) {
+    if (token < logits.size() && (best == logits.size() || logits[token] > logits[best] || (logits[token] == logits[best] && token < best))) best = token;
+  }
+  SANGAM_ASSERT(best < logits.size(), logits.size());
+  float before = kNone;
+  float behind = kNone;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (std::find(right.begin(), right.end(), TokenId(i)) != right.end()) continue;
+    float& most = i < best ? before : behind;
+    most = std::max(most, logits[i]);
+  }
+  if (logits[best] == before && logits[best] >= behind) return -std::numeric_limits<float>::min();
+  return logits[best] - std::max(before, behind);
 }
 
 }  // namespace
@@ -32,8 +44,15 @@ std::vector<AnswerScore> Evaluator::score(std::span<const AnswerKey> keys) {
   std::vector<AnswerScore> out;
   while (!keys.empty()) {
     std::int64_t rows = 0;
+    std::int64_t longest = 0;
     std::size_t count = 0;
-    while (count < keys.size() && (count == 0 || rows + rows_of(keys[count]) <= rows_max_)) rows += rows_of(keys[count++]);
+    for (; count < keys.size(); ++count) {
+      const std::int64_t more = rows_of(keys[count]);
+      const std::int64_t padded = std::max(longest, more) * std::int64_t(count + 1);
+      if (count > 0 && (rows + more > rows_max_ || padded > kPaddingMost * rows_max_)) break;
+      rows += more;
+      longest = std::max(longest, more);
+    }
     score_batch(keys.first(count), out);
     keys = keys.subspan(count);
   }
@@ -46,7 +65,7 @@ void Evaluator::score_batch(std::span<const AnswerKey> keys, std::vector<AnswerS
   for (const AnswerKey& key : keys) {
     SANGAM_ASSERT(!key.prompt.empty() && !key.answer.empty(), key.prompt.size(), key.answer.size());
     longest = std::max(longest, rows_of(key));
-    wanted += key.answer.size();
+    wanted += key.answer.size() + 1;
   }
   const std::size_t page_bytes = std::size_t(longest) * model_.kv_bytes_per_token();
   memory_.resize(std::max(memory_.size(), page_bytes * keys.size()));
@@ -59,21 +78,20 @@ void Evaluator::score_batch(std::span<const AnswerKey> keys, std::vector<AnswerS
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::span<const PageId> page(&pages[i], 1);
     slices.push_back({keys[i].prompt, 0, page, true});
-    for (std::size_t k = 0; k + 1 < keys[i].answer.size(); ++k) {
+    for (std::size_t k = 0; k < keys[i].answer.size(); ++k) {
       slices.push_back({std::span(keys[i].answer).subspan(k, 1), std::int64_t(keys[i].prompt.size() + k), page, true});
     }
   }
   model_.forward(slices, {memory_.data(), page_bytes}, std::span(logits_).first(wanted * vocabulary));
 
   std::size_t row = 0;
+  const auto next = [&](std::span<const TokenId> right) {
+    return margin_of(std::span(logits_).subspan(row++ * vocabulary, vocabulary), right);
+  };
   for (const AnswerKey& key : keys) {
     AnswerScore score{true, std::numeric_limits<float>::infinity()};
-    for (const TokenId token : key.answer) {
-      const std::span<const float> logits = std::span(logits_).subspan(row++ * vocabulary, vocabulary);
-      // Logits that are no numbers say nothing, and nothing is wrong.
-      const bool sound = std::none_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); });
-      score.margin = std::min(score.margin, sound ? margin_of(logits, token) : -std::numeric_limits<float>::infinity());
-    }
+    for (const TokenId& token : key.answer) score.margin = std::min(score.margin, next({&token, 1}));
+    score.margin = std::min(score.margin, next(model_.config().eos_tokens));
     score.right = score.margin >= 0.0f;
     out.push_back(score);
   }

@@ -9,15 +9,16 @@
 
 namespace sangam::merging {
 
-/// After the prompt, each token of the answer has to be the likeliest. To ask for an end, it ends with an end token.
+/// After the prompt each token of the answer has to be the likeliest, and after the answer an end token of the model.
 struct AnswerKey {
   std::vector<TokenId> prompt;  ///< At least one token.
-  std::vector<TokenId> answer;  ///< At least one.
+  std::vector<TokenId> answer;  ///< At least one, without an end.
 };
 
 struct AnswerScore {
   bool right = false;
-  /// The least, over the answer's tokens, of the token's logit less the largest other one: below 0 where it is wrong.
+  /// The least, over the answer's tokens and its end, of the token's logit less the largest wrong one: below 0 where it
+  /// is wrong.
   float margin = 0.0f;
 };
 
@@ -26,7 +27,8 @@ struct AnswerScore {
 /// depend on the rows beside it.
 class Evaluator {
  public:
-  /// `model` outlives the evaluator. Steps of about `rows_max` rows.
+  /// `model`, which has an end token in its vocabulary, outlives the evaluator. Steps of about `rows_max` rows, with
+  /// keys and values for four times as many at most.
   explicit Evaluator(Model& model, std::int64_t rows_max = 1024);
 
   /// By key. All tokens are in the model's vocabulary.

@@ -163,19 +163,4 @@ DropVerdict SequentialDropTest::note(bool was_right, bool is_right) {
   return verdict_;
 }
 
-std::optional<std::int64_t> items_to_certify(const DropBudget& budget) {
-  if (budget.points <= 0.0) return std::nullopt;
-  const auto enough = [&](std::int64_t items) {
-    return judge({.items = items}, budget) == DropVerdict::within;
-  };
-  std::int64_t most = 1;
-  while (!enough(most)) most *= 2;
-  std::int64_t least = most / 2;
-  while (most - least > 1) {
-    const auto middle = least + (most - least) / 2;
-    (enough(middle) ? most : least) = middle;
-  }
-  return most;
-}
-
 }  // namespace sangam::merging

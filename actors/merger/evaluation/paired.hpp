@@ -62,8 +62,4 @@ class SequentialDropTest {
   DropVerdict verdict_ = DropVerdict::open;
 };
 
-/// Fewest items after which the sequential test can say `within`, reached if no outcome changes. A task with fewer
-/// cannot certify the budget. Nothing if the budget is 0 points: then no number of unchanged items is enough.
-[[nodiscard]] std::optional<std::int64_t> items_to_certify(const DropBudget& budget);
-
 }  // namespace sangam::merging

@@ -105,15 +105,10 @@ Result<FormedSlot> GroupForge::form(std::size_t member, const SlotForm& form) {
   FormedSlot out;
   DenseMatrix now;
   if (!form.is_shared()) {
-    if (!form.code) {
-      SANGAM_ASSERT(own.dtype == DType::bf16, "plain weights of other types stay in their checkpoint");
-      out.tensors.push_back(plain(".weight", *own.weights));
-      now = *own.weights;
-    } else {
-      EncodedMatrix matrix = encode(*own.weights, *form.code, feedback(member));
-      now = matrix.decoded;
-      out.tensors.push_back(coded("weight", *form.code, std::move(matrix)));
-    }
+    SANGAM_ASSERT(form.code.has_value(), "own weights as they are stay in their checkpoint");
+    EncodedMatrix matrix = encode(*own.weights, *form.code, feedback(member));
+    now = matrix.decoded;
+    out.tensors.push_back(coded("weight", *form.code, std::move(matrix)));
   } else {
     const auto shared = canonical(form);
     if (!shared) return shared.error();

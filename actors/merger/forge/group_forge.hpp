@@ -15,9 +15,8 @@ namespace sangam::merging {
 
 /// One slot of one model, as it is.
 struct GroupMember {
-  DType dtype = DType::bf16;              ///< In which its checkpoint stores it:
-  const DenseMatrix* weights = nullptr;   ///< the same, widened.
-  const Gram* gram = nullptr;             ///< Of its inputs.
+  const DenseMatrix* weights = nullptr;
+  const Gram* gram = nullptr;  ///< Of its inputs.
 };
 
 /// A tensor that a checkpoint will hold. `suffix` follows the slot's name: ".weight.b4".
@@ -45,8 +44,8 @@ class GroupForge {
   /// All members are of one shape; what they point to outlives the forge.
   GroupForge(std::vector<GroupMember> members, const DenseMatrix* ancestor, OperatorOptions options);
 
+  /// Any form but a slot's own weights as they are.
   [[nodiscard]] Result<FormedSlot> form(std::size_t member, const SlotForm& form);
-  [[nodiscard]] std::size_t size() const { return members_.size(); }
 
  private:
   struct Canonical {

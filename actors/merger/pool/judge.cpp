@@ -2,7 +2,8 @@
 #include "actors/merger/pool/judge.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cstdio>
 
 #include "actors/merger/pool/parallel.hpp"
 #include "gpu/kernels/cpu/cpu_ops.hpp"
@@ -19,10 +20,30 @@ std::string text_of(const SlotForm& form) {
          std::to_string(form.rank) + (form.affine ? "a;" : ";");
 }
 
+std::string in_points(double points) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f points", points);
+  return text.data();
+}
+
 std::vector<bool> rights(std::span<const AnswerScore> scores) {
   std::vector<bool> out;
   for (const AnswerScore& score : scores) out.push_back(score.right);
   return out;
+}
+
+/// A gate that says nothing would accept nothing, or everything.
+Result<void> check_gate(const PoolModel& model, const std::vector<bool>& before, double alpha) {
+  const auto items = std::int64_t(before.size());
+  const double at_best = drop_bound({.items = items}, alpha);
+  if (at_best > model.budget) {
+    return make_error(ErrorCode::invalid_input, model.model.text() + ": " + std::to_string(items) + " items for the gate show at best a drop of at most " +
+                                                    in_points(at_best) + ", and its budget is " + in_points(model.budget) + "; give its task more items");
+  }
+  const double right = 100.0 * double(std::count(before.begin(), before.end(), true)) / double(items);
+  if (right > model.budget) return {};
+  return make_error(ErrorCode::invalid_input, model.model.text() + ": is right on " + in_points(right) +
+                                                  " of its items as it is, no more than it may lose; is the task its own, and its prompts as it expects them?");
 }
 
 }  // namespace
@@ -53,7 +74,7 @@ Result<void> Judge::prepare() {
     const auto model = shelf_.model(std::uint32_t(m), as_it_is, **ops);
     if (!model) return model.error();
     gate_before_[m] = rights(Evaluator(**model).score(models[m].items.gate));
-    return {};
+    return check_gate(models[m], gate_before_[m], alpha_);
   });
 }
 

@@ -24,7 +24,8 @@ class Judge {
   /// `shelf` outlives the judge. `alpha`: the error of the bounds that accept.
   Judge(Shelf& shelf, double alpha, int threads);
 
-  /// How the models are as they are; before the first verdict.
+  /// How the models are as they are; before the first verdict. Refused where a gate could accept nothing, because it has
+  /// too few items, or anything, because its model is right on no more than it may lose.
   [[nodiscard]] Result<void> prepare();
   /// By model. What has been judged before is not computed again. As soon as its items show that a model is beyond its
   /// budget it is not judged by the others; to be accepted takes all of them.

@@ -1,6 +1,7 @@
 // Independent pieces of work on a few threads.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <optional>
@@ -27,7 +28,7 @@ template <class Work>
   };
   {
     std::vector<std::jthread> others;
-    for (int t = 1; t < threads; ++t) others.emplace_back(run);
+    for (int t = 1; t < std::min(threads, int(count)); ++t) others.emplace_back(run);
     run();
   }
   for (const auto& error : errors) {

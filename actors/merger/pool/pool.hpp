@@ -11,6 +11,7 @@
 #include "messages/vocabulary/names.hpp"
 #include "messages/vocabulary/quantity.hpp"
 #include "storage/checkpoint/model_folder.hpp"
+#include "storage/hash/digest.hpp"
 
 namespace sangam::merging {
 
@@ -33,7 +34,7 @@ struct PoolModel {
 struct Site {
   std::uint32_t model = 0;
   std::string slot;  ///< "model.layers.0.mlp.up_proj"
-  DType dtype = DType::bf16;
+  Bytes bytes{};     ///< As its checkpoint stores it.
   DenseMatrix weights;
   Gram gram;
 };
@@ -46,27 +47,34 @@ struct SiteGroup {
 /// Immutable once it is made.
 class Pool {
  public:
-  /// Reads all weights that may be merged and computes with the profile's items what they see, on `threads`. Refused
-  /// where weights are no numbers or a model has no items.
+  /// Reads all weights and computes with the profile's items what slots see, on `threads`. Refused where weights are no
+  /// finite numbers or coded already, and where a model has too few items.
   [[nodiscard]] static Result<std::unique_ptr<const Pool>> make(std::vector<PoolModel> models, int threads);
 
   [[nodiscard]] const std::vector<PoolModel>& models() const { return models_; }
   [[nodiscard]] const std::vector<Site>& sites() const { return sites_; }
   [[nodiscard]] const std::vector<SiteGroup>& groups() const { return groups_; }
-  /// Of all tensors of all models, as their checkpoints have them.
+  /// Names of the tensors that a model uses and that are no sites: they stay as they are.
+  [[nodiscard]] const std::vector<std::string>& carried(std::uint32_t model) const { return carried_[model]; }
+  /// Names a model's weights and configuration.
+  [[nodiscard]] const Digest& content(std::uint32_t model) const { return contents_[model]; }
+  /// Of all tensors that the models use.
   [[nodiscard]] Bytes original() const { return original_; }
   /// Of those that are no sites; equal ones are counted once.
   [[nodiscard]] Bytes fixed() const { return fixed_; }
 
  private:
   Pool() = default;
-  Result<void> add_sites(std::uint32_t model);
+  Result<void> add_tensors(std::uint32_t model);
+  Result<void> see_inputs(std::uint32_t model);
   void group_sites();
   void count_bytes();
 
   std::vector<PoolModel> models_;
   std::vector<Site> sites_;
   std::vector<SiteGroup> groups_;
+  std::vector<std::vector<std::string>> carried_;
+  std::vector<Digest> contents_;
   Bytes original_{};
   Bytes fixed_{};
 };

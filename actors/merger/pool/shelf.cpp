@@ -1,24 +1,14 @@
 // A group has a lock of its own: forging one slot takes long, and others need not wait for it.
 #include "actors/merger/pool/shelf.hpp"
 
-#include <cstring>
-
-#include "messages/vocabulary/assert.hpp"
-
 namespace sangam::merging {
 namespace {
 
 std::optional<DenseMatrix> ancestor_of(const Checkpoint* ancestor, const Site& site) {
   if (ancestor == nullptr) return std::nullopt;
   const auto view = ancestor->tensor(site.slot + ".weight");
-  if (!view || view->dtype != DType::bf16 || view->shape != std::vector{site.weights.rows, site.weights.columns}) return std::nullopt;
-  DenseMatrix out{site.weights.rows, site.weights.columns, std::vector<float>(site.weights.values.size())};
-  for (std::size_t i = 0; i < out.values.size(); ++i) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, view->bytes.data() + 2 * i, sizeof half);
-    out.values[i] = std::bit_cast<float>(std::uint32_t(half) << 16);
-  }
-  return out;
+  if (!view || view->shape != std::vector{site.weights.rows, site.weights.columns}) return std::nullopt;
+  return dense_of(*view);
 }
 
 }  // namespace
@@ -30,7 +20,7 @@ Shelf::Shelf(const Pool& pool, OperatorOptions options, const Checkpoint* ancest
     for (const SiteIndex index : group.sites) {
       places_[index] = {groups_.size(), members.size()};
       const Site& site = pool.sites()[index];
-      members.push_back({site.dtype, &site.weights, &site.gram});
+      members.push_back({&site.weights, &site.gram});
     }
     made->ancestor = ancestor_of(ancestor, pool.sites()[group.sites.front()]);
     made->forge = std::make_unique<GroupForge>(std::move(members), made->ancestor ? &*made->ancestor : nullptr, options);
@@ -53,17 +43,18 @@ Result<const FormedSlot*> Shelf::find(SiteIndex site, const SlotForm& form) {
 
 Result<std::map<std::string, TensorView>> Shelf::tensors(std::uint32_t model, const PoolState& state) {
   std::map<std::string, TensorView> out;
-  for (const auto& [name, view] : pool_.models()[model].opened.checkpoint.tensors()) {
-    // A copy of a table that is stored anew would be taken for a head of its own.
-    if (!pool_.models()[model].opened.config.tied_embeddings || name != "lm_head.weight") out.emplace(name, view);
-  }
+  const Checkpoint& checkpoint = pool_.models()[model].opened.checkpoint;
+  for (const std::string& name : pool_.carried(model)) out.emplace(name, checkpoint.tensor(name).value());
   for (SiteIndex i = 0; i < state.size(); ++i) {
     const Site& site = pool_.sites()[i];
-    if (site.model != model || state[i] == SlotForm()) continue;
+    if (site.model != model) continue;
+    if (state[i] == SlotForm()) {
+      out.emplace(site.slot + ".weight", checkpoint.tensor(site.slot + ".weight").value());
+      continue;
+    }
     const auto formed = find(i, state[i]);
     if (!formed) return formed.error();
-    out.erase(site.slot + ".weight");
-    for (const SlotTensor& tensor : (*formed)->tensors) out.insert_or_assign(site.slot + tensor.suffix, tensor.view());
+    for (const SlotTensor& tensor : (*formed)->tensors) out.emplace(site.slot + tensor.suffix, tensor.view());
   }
   return out;
 }

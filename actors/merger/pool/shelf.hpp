@@ -18,16 +18,14 @@ class Shelf {
   /// empty.
   Shelf(const Pool& pool, OperatorOptions options, const Checkpoint* ancestor);
 
-  /// Valid as long as the shelf.
+  /// Any form but a slot's own weights as they are. Valid as long as the shelf.
   [[nodiscard]] Result<const FormedSlot*> find(SiteIndex site, const SlotForm& form);
   /// The model with its sites as `state` has them. The shelf and `ops` outlive it.
   [[nodiscard]] Result<std::unique_ptr<Model>> model(std::uint32_t model, const PoolState& state, Ops& ops);
-  /// Its tensors by name: those of its sites in these forms, and all others as its checkpoint has them.
+  /// All tensors that it uses, by name: those of its sites in these forms, the others as its checkpoint has them.
   [[nodiscard]] Result<std::map<std::string, TensorView>> tensors(std::uint32_t model, const PoolState& state);
 
   [[nodiscard]] const Pool& pool() const { return pool_; }
-  /// Which group a site is in, and which of its members it is.
-  [[nodiscard]] std::pair<std::size_t, std::size_t> place(SiteIndex site) const { return places_[site]; }
 
  private:
   struct Group {
@@ -38,7 +36,7 @@ class Shelf {
   };
 
   const Pool& pool_;
-  std::vector<std::pair<std::size_t, std::size_t>> places_;
+  std::vector<std::pair<std::size_t, std::size_t>> places_;  ///< Of a site: its group, and which member it is.
   std::vector<std::unique_ptr<Group>> groups_;
 };
 

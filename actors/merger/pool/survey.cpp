@@ -85,7 +85,7 @@ class Survey {
 
   Result<std::vector<FormOption>> own_forms(SiteIndex index) {
     const Site& site = shelf_.pool().sites()[index];
-    std::vector<FormOption> out{{{}, Bytes(std::int64_t(site.weights.values.size() * bytes_of(site.dtype))), 0.0}};
+    std::vector<FormOption> out{{{}, site.bytes, 0.0}};
     for (const RowCode code : menu_.own) {
       auto made = option(index, {-1, 0, code, std::nullopt, 0, false}, nullptr);
       if (!made) return made.error();

@@ -19,7 +19,7 @@ struct Correction {
 /// The forms that a search may choose from, beside a slot's own weights as they are.
 struct FormMenu {
   std::vector<RowCode> own{RowCode::b8, RowCode::b4, RowCode::b3, RowCode::b2};
-  std::vector<std::optional<RowCode>> canonicals{RowCode::b4, RowCode::b3};  ///< None: as bf16.
+  std::vector<std::optional<RowCode>> canonicals{RowCode::b4, RowCode::b3, RowCode::b2};  ///< None: as bf16.
   std::vector<Correction> corrections{{}, {RowCode::b1}, {RowCode::b2}, {RowCode::b3}};
   bool subsets = false;  ///< Also canonicals of some members of a group only, nearest first.
 };

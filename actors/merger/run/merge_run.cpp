@@ -2,6 +2,8 @@
 #include "actors/merger/run/merge_run.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <set>
 
 #include "storage/hash/weights_digest.hpp"
@@ -33,18 +35,20 @@ Result<Bytes> served_bytes(Shelf& shelf, const PoolState& state) {
   return bytes;
 }
 
+/// A text that no other values have.
 class Chain {
  public:
-  void add(std::string_view text) { text_ += std::string(text) + ";"; }
-  void add(double value) { add(std::to_string(value)); }
-  void add(const std::optional<RowCode>& code) { add(code ? suffix_of(*code) : "-"); }
+  void add(std::string_view text) { text_ += std::to_string(text.size()) + ":" + std::string(text); }
+  void add(double value) {
+    std::array<char, 40> exact{};
+    std::snprintf(exact.data(), exact.size(), "%a", value);
+    add(std::string_view(exact.data()));
+  }
+  void add(const std::optional<RowCode>& code) { add(code ? suffix_of(*code) : std::string_view("-")); }
   void add(std::span<const AnswerKey> keys) {
-    DigestStream stream;
     for (const AnswerKey& key : keys) {
-      stream.update(std::as_bytes(std::span(key.prompt)));
-      stream.update(std::as_bytes(std::span(key.answer)));
+      for (const auto* tokens : {&key.prompt, &key.answer}) add(hex_of(digest_of(std::as_bytes(std::span(*tokens)))));
     }
-    add(hex_of(stream.digest()));
   }
   [[nodiscard]] Digest digest() const { return digest_of(text_); }
 
@@ -56,22 +60,30 @@ class Chain {
 
 Digest digest_of_run(const Pool& pool, const MergeOptions& options, const Checkpoint* ancestor) {
   Chain chain;
-  chain.add(ancestor != nullptr ? hex_of(weights_digest(*ancestor)) : "no ancestor");
-  for (const PoolModel& model : pool.models()) {
+  chain.add(ancestor != nullptr ? hex_of(weights_digest(*ancestor)) : "none");
+  for (std::uint32_t m = 0; m < pool.models().size(); ++m) {
+    const PoolModel& model = pool.models()[m];
     chain.add(model.model.text());
+    chain.add(hex_of(pool.content(m)));
     chain.add(model.budget);
-    for (const auto* items : {&model.items.profile, &model.items.gate, &model.items.shadow}) chain.add(*items);
+    for (const auto* items : {&model.items.profile, &model.items.gate, &model.items.shadow}) {
+      chain.add(double(items->size()));
+      chain.add(*items);
+    }
   }
-  for (const Site& site : pool.sites()) chain.add(hex_of(digest_of(std::as_bytes(std::span(site.weights.values)))));
-  for (const RowCode code : options.menu.own) chain.add(std::optional(code));
-  for (const auto& code : options.menu.canonicals) chain.add(code);
-  for (const Correction& c : options.menu.corrections) {
+  const FormMenu& menu = options.menu;
+  for (const std::size_t count : {menu.own.size(), menu.canonicals.size(), menu.corrections.size()}) chain.add(double(count));
+  for (const RowCode code : menu.own) chain.add(std::optional(code));
+  for (const auto& code : menu.canonicals) chain.add(code);
+  for (const Correction& c : menu.corrections) {
     chain.add(c.delta);
     chain.add(double(c.rank * 2 + int(c.affine)));
   }
-  for (const double value : {double(options.menu.subsets), double(options.merging.op), options.merging.damping, options.merging.lambda,
-                             options.merging.density, options.search.price_least, options.search.price_most, double(options.search.rounds),
-                             double(options.search.mends_max), double(options.search.regroupings_max), double(options.search.refinements_max), double(options.search.batch), options.alpha}) {
+  const PriceSearchOptions& search = options.search;
+  for (const double value :
+       {double(menu.subsets), double(options.merging.op), options.merging.damping, options.merging.lambda, options.merging.density,
+        search.price_least, search.price_most, double(search.rounds), double(search.mends_max), double(search.regroupings_max),
+        double(search.refinements_max), double(search.batch), options.alpha}) {
     chain.add(value);
   }
   return chain.digest();

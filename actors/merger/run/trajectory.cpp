@@ -11,6 +11,7 @@ namespace sangam::merging {
 namespace {
 
 constexpr const char* kRunKey = "run";
+constexpr const char* kHeadKey = "head";  // The hash of the last trial, which no other one has.
 constexpr const char* kTrialPrefix = "trial/";
 
 std::string key_of(std::size_t trial) {
@@ -44,11 +45,14 @@ Result<Trajectory> Trajectory::open(Store& store, const Digest& run) {
   Trajectory out(store, run);
   const auto known = store.get(Family::trajectory, kRunKey);
   if (!known) return known.error();
-  if (*known && **known != hex_of(run)) {
+  const auto kept_head = store.get(Family::trajectory, kHeadKey);
+  if (!kept_head) return kept_head.error();
+  const bool is_other = !*known || **known != hex_of(run);
+  if (is_other && *kept_head) {
     return make_error(ErrorCode::invalid_input,
                       "the state folder holds trials of another pool, other items or other options; name another folder, or run with those again");
   }
-  if (!*known) {
+  if (is_other) {
     if (auto put = store.put(Family::trajectory, kRunKey, hex_of(run)); !put) return put.error();
   }
   std::optional<Error> fault;
@@ -79,6 +83,7 @@ Result<Trajectory> Trajectory::open(Store& store, const Digest& run) {
   });
   if (!scanned) return scanned.error();
   if (fault) return *fault;
+  if (hex_of(out.head_) != kept_head->value_or(hex_of(run))) return broken("end", "is not the one that was kept last");
   return out;
 }
 
@@ -92,7 +97,9 @@ Result<std::optional<std::vector<Verdict>>> Trajectory::recall(std::size_t trial
 
 Result<void> Trajectory::append(const Digest& state, std::span<const Verdict> verdicts) {
   const std::string text = text_of(head_, state, verdicts);
-  if (auto put = store_->put(Family::trajectory, key_of(trials_.size()), text); !put) return put;
+  Batch batch;
+  batch.put(Family::trajectory, key_of(trials_.size()), text).put(Family::trajectory, kHeadKey, hex_of(digest_of(text)));
+  if (auto put = store_->commit(batch); !put) return put;
   head_ = digest_of(text);
   trials_.push_back({state, {verdicts.begin(), verdicts.end()}});
   return {};

@@ -8,12 +8,6 @@
 #include "messages/vocabulary/assert.hpp"
 
 namespace sangam::merging {
-namespace {
-
-constexpr double kDamping = 0.01;
-
-}  // namespace
-
 struct LowRankParts::Decomposed {
   Eigen::MatrixXd left;     // (rows, values)
   Eigen::VectorXd values;   // Descending.

@@ -4,13 +4,13 @@
 
 #include <Eigen/Cholesky>
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include "actors/merger/weights/eigen_views.hpp"
 #include "messages/vocabulary/assert.hpp"
+#include "storage/checkpoint/widened.hpp"
 
 namespace sangam::merging {
 namespace {
@@ -65,18 +65,13 @@ float fitted_scale(std::span<const float> levels, std::span<const float> values,
   return best;
 }
 
-float from_half(std::uint16_t half) {
-  const std::uint32_t magnitude = half & 0x7fffu;
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13) * 0x1p112f));
-}
-
 /// The least half that is not below a positive value; the largest half where there is none.
 std::uint16_t half_above(float value) {
   std::uint16_t low = 1;
   std::uint16_t high = 0x7bff;
   while (low < high) {
     const auto middle = std::uint16_t((low + high) / 2);
-    if (from_half(middle) < value) low = std::uint16_t(middle + 1);
+    if (half_value(middle) < value) low = std::uint16_t(middle + 1);
     else high = middle;
   }
   return low;
@@ -94,15 +89,16 @@ class RowEncoder {
     const std::int64_t columns = values.size();
     CodedRow row;
     row.row_scale = half_above(room_for(values));
-    const float unit = from_half(row.row_scale);
+    const float unit = half_value(row.row_scale);
     for (std::int64_t first = 0; first < columns; first += kCodeGroup) {
       const std::int64_t count = std::min(kCodeGroup, columns - first);
       const float scale = scale_at(values, first, count);
-      const auto steps = std::uint8_t(std::clamp(std::lround(scale / unit), 1l, 255l));
+      // A group of zeros has no scale, and any code in it is zero.
+      const auto steps = scale > 0.0f ? std::uint8_t(std::clamp(std::lround(scale / unit), 1l, 255l)) : std::uint8_t(0);
       row.group_scales.push_back(steps);
       const float used = unit * float(steps);
       for (std::int64_t k = first; k < first + count; ++k) {
-        const std::uint8_t code = nearest(levels_, float(values[k]) / used);
+        const std::uint8_t code = used > 0.0f ? nearest(levels_, float(values[k]) / used) : std::uint8_t(0);
         row.codes.push_back(code);
         const double error = (values[k] - double(used * levels_[code])) / factor_(k, k);
         const std::int64_t rest = columns - k - 1;
@@ -125,7 +121,7 @@ class RowEncoder {
     for (std::int64_t first = 0; first < values.size(); first += kCodeGroup) {
       largest = std::max(largest, scale_at(values, first, std::min<std::int64_t>(kCodeGroup, values.size() - first)));
     }
-    return std::max(largest * kScaleRoom / 255.0f, from_half(1));
+    return std::max(largest * kScaleRoom / 255.0f, half_value(1));
   }
 
   RowCode code_;

@@ -14,7 +14,7 @@ namespace sangam::merging {
 /// 2023): the upper Cholesky factor of the inverse of a slot's damped gram. One serves all codes of a slot.
 class ErrorFeedback {
  public:
-  explicit ErrorFeedback(const Gram& gram, double damping = 0.01);
+  explicit ErrorFeedback(const Gram& gram, double damping = kDamping);
   ErrorFeedback(ErrorFeedback&&) noexcept;
   ErrorFeedback& operator=(ErrorFeedback&&) noexcept;
   ~ErrorFeedback();

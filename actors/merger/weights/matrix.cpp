@@ -1,10 +1,13 @@
 // Sums run in double: the errors that matter are small beside the outputs.
 #include "actors/merger/weights/matrix.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "actors/merger/weights/eigen_views.hpp"
 #include "messages/vocabulary/assert.hpp"
+#include "storage/checkpoint/widened.hpp"
 
 namespace sangam::merging {
 namespace {
@@ -12,6 +15,19 @@ namespace {
 double energy(const Eigen::MatrixXd& w, const Gram& gram) { return (w * view(gram)).cwiseProduct(w).sum(); }
 
 }  // namespace
+
+DenseMatrix dense_of(const TensorView& view) {
+  const bool is_vector = view.shape.size() == 1;
+  DenseMatrix out{is_vector ? 1 : view.shape.at(0), view.shape.at(is_vector ? 0 : 1), {}};
+  const std::size_t step = bytes_of(view.dtype);
+  out.values.reserve(view.bytes.size() / step);
+  for (std::size_t at = 0; at < view.bytes.size(); at += step) out.values.push_back(widened(view.bytes.data() + at, view.dtype));
+  return out;
+}
+
+bool is_finite(const DenseMatrix& matrix) {
+  return std::all_of(matrix.values.begin(), matrix.values.end(), [](float value) { return std::isfinite(value); });
+}
 
 void add_inputs(Gram& gram, std::span<const float> rows, std::int64_t columns) {
   if (gram.values.empty()) gram = {columns, std::vector<double>(std::size_t(columns * columns), 0.0)};

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "storage/checkpoint/tensor.hpp"
+
 namespace sangam::merging {
 
 /// (rows, columns), row-major.
@@ -16,11 +18,18 @@ struct DenseMatrix {
   bool operator==(const DenseMatrix&) const = default;
 };
 
+/// Beside a gram's mean diagonal of one: directions that calibration has hardly seen count so much.
+inline constexpr double kDamping = 0.01;
+
 /// Of the inputs that a slot saw on calibration tokens: the sum of x x^T, (columns, columns).
 struct Gram {
   std::int64_t columns = 0;
   std::vector<double> values;
 };
+
+/// Of a tensor of one or two dimensions (one: a row), in fp32.
+[[nodiscard]] DenseMatrix dense_of(const TensorView& view);
+[[nodiscard]] bool is_finite(const DenseMatrix& matrix);
 
 /// Adds the inputs `rows` (count, columns) to it; an empty gram becomes one of so many columns.
 void add_inputs(Gram& gram, std::span<const float> rows, std::int64_t columns);

@@ -145,7 +145,7 @@ Result<DenseMatrix> merged(std::span<const Donor> donors, const DenseMatrix* anc
   }
   if (ancestor == nullptr) {
     return make_error(ErrorCode::invalid_input, "merge operator " + std::string(name_of(options.op)) +
-                                                    " needs a common ancestor; name it in the pool's file, or use regmean");
+                                                    " needs a common ancestor that has this slot in this shape; name it in the pool's file, or use regmean");
   }
   const Eigen::MatrixXd base = view(*ancestor).cast<double>();
   return options.op == MergeOperator::ties ? ties_of(donors, base, options) : arithmetic_of(donors, base, options);

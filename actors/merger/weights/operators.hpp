@@ -32,7 +32,7 @@ struct Donor {
 
 struct OperatorOptions {
   MergeOperator op = MergeOperator::regmean;
-  double damping = 0.01;  ///< Of regmean, beside a mean diagonal of one.
+  double damping = kDamping;  ///< Of regmean.
   double lambda = 0.4;    ///< Of task arithmetic and TIES.
   double density = 0.2;   ///< Of TIES: the share of each delta that is kept.
 };

@@ -28,7 +28,7 @@ struct ShippedModel {
   std::unique_ptr<Model> model;
 };
 
-/// Items [first, last) of a shipped task: bos and the prompt's bytes; the answer's bytes and the end.
+/// Items [first, last) of a shipped task: bos and the prompt's bytes; the answer's bytes.
 inline std::vector<AnswerKey> shipped_items(const std::string& task, std::size_t first, std::size_t last) {
   std::ifstream file(SANGAM_SOURCE_DIR "/models/eval/" + task + ".jsonl");
   std::vector<AnswerKey> out;
@@ -39,7 +39,6 @@ inline std::vector<AnswerKey> shipped_items(const std::string& task, std::size_t
     AnswerKey key{{kBos}, {}};
     for (const char c : item.at("prompt").as_string()) key.prompt.push_back(TokenId(static_cast<unsigned char>(c)));
     for (const char c : item.at("answer").as_string()) key.answer.push_back(TokenId(static_cast<unsigned char>(c)));
-    key.answer.push_back(kEos);
     out.push_back(std::move(key));
   }
   return out;

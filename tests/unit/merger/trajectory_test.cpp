@@ -45,6 +45,13 @@ TEST_CASE("another run's trials, and another state than was tried, are refused")
   CHECK(other.error().context.find("another pool") != std::string::npos);
 }
 
+TEST_CASE("a folder in which nothing was tried is anybody's") {
+  tests::TemporaryFolder folder;
+  auto store = Store::open(folder.path()).value();
+  REQUIRE(Trajectory::open(store, kRun).has_value());
+  CHECK(Trajectory::open(store, kFirst).has_value());
+}
+
 TEST_CASE("a trial that was changed, or is missing, breaks the chain") {
   tests::TemporaryFolder folder;
   auto store = Store::open(folder.path()).value();
@@ -60,6 +67,15 @@ TEST_CASE("a trial that was changed, or is missing, breaks the chain") {
   CHECK(Trajectory::open(store, kRun).error().context.find("trial/000000002") != std::string::npos);
   REQUIRE(store.put(Family::trajectory, key, was));
   CHECK(Trajectory::open(store, kRun).has_value());
+  const std::string last = "trial/000000002";
+  const std::string last_was = store.get(Family::trajectory, last).value().value();
+  std::string last_changed = last_was;
+  last_changed.replace(last_changed.find("accepted"), 8, "rejected");
+  REQUIRE(store.put(Family::trajectory, last, last_changed));
+  CHECK(Trajectory::open(store, kRun).error().context.find("end") != std::string::npos);
+  REQUIRE(store.erase(Family::trajectory, last));
+  CHECK(Trajectory::open(store, kRun).error().code == ErrorCode::corrupt);
+  REQUIRE(store.put(Family::trajectory, last, last_was));
   REQUIRE(store.erase(Family::trajectory, key));
   CHECK(Trajectory::open(store, kRun).error().code == ErrorCode::corrupt);
 }
