@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <set>
-#include <sstream>
 
 #include "actors/scheduler/policies.hpp"
 #include "cli/profile/profile_file.hpp"
@@ -82,7 +79,11 @@ Result<void> set_profiles(sim::Scenario& scenario, const sim::Trace& trace, cons
   for (const std::string& place : places) {
     auto read = read_profiles(place);
     if (!read) return read.error();
-    std::move(read->begin(), read->end(), std::back_inserter(profiles));
+    for (Profile& one : *read) {
+      const bool is_known = std::any_of(profiles.begin(), profiles.end(), [&](const Profile& known) { return known.model == one.model; });
+      if (is_known) return make_error(ErrorCode::invalid_input, "--profile " + place + ": " + one.model.text() + " has a profile already; name each model once");
+      profiles.push_back(std::move(one));
+    }
   }
   scenario.models.clear();
   scenario.clients.models.clear();
@@ -153,17 +154,11 @@ Result<void> show(const std::vector<sim::Report>& reports, const std::string& mo
 }
 
 /// The snapshot of a file, or of the mesh at an address.
-Result<Snapshot> read_snapshot(const SimulateOptions& options) {
-  if (options.what_if.find("://") != std::string::npos) {
-    const auto base = parse_http_base(options.what_if);
-    if (!base) return base.error();
-    return take_snapshot(*base, options.key);
-  }
-  std::ifstream file(options.what_if);
-  if (!file) return make_error(ErrorCode::invalid_input, options.what_if + ": cannot be read; write it with `sangam ctl snapshot --output FILE`");
-  std::stringstream text;
-  text << file.rdbuf();
-  return parse_snapshot(text.str(), options.what_if);
+Result<Snapshot> snapshot_at(const std::string& place, const std::string& key) {
+  if (place.find("://") == std::string::npos) return read_snapshot(place);
+  const auto base = parse_http_base(place);
+  if (!base) return base.error();
+  return take_snapshot(*base, key);
 }
 
 Result<sim::Report> play(const Situation& situation, const std::string& title, const SimulateOptions& options) {
@@ -177,7 +172,7 @@ Result<sim::Report> play(const Situation& situation, const std::string& title, c
 
 /// As it is, and with all changes together.
 Result<void> compare_what_if(const SimulateOptions& options) {
-  const auto snapshot = read_snapshot(options);
+  const auto snapshot = snapshot_at(options.what_if, options.key);
   if (!snapshot) return snapshot.error();
   auto situation = situation_of(*snapshot);
   if (!situation) return situation.error();

@@ -14,6 +14,8 @@ namespace json = boost::json;
 
 constexpr Limits<std::int64_t> kCount{0, INT64_MAX};
 constexpr Limits<double> kNumber{0.0, 1e15};
+constexpr std::size_t kFileMax = 64 << 20;
+constexpr Limits<double> kMicros{0.0, 3.6e9};  // An hour.
 constexpr Limits<std::int64_t> kMillis{0, 86'400'000};
 
 ClientTraffic traffic_of(const json::object& object, const std::string& place, JsonFields& outer) {
@@ -33,11 +35,11 @@ ClientTraffic traffic_of(const json::object& object, const std::string& place, J
 ModelCosts costs_of(const json::object& object, const std::string& place, JsonFields& outer) {
   JsonFields fields(object, place);
   ModelCosts costs;
-  costs.step = fields.number("step_us", kNumber);
-  costs.prompt = fields.number("prompt_us", kNumber);
-  costs.prompt_token = fields.number("prompt_token_us", kNumber);
-  costs.sequence = fields.number("sequence_us", kNumber);
-  costs.context_token = fields.number("context_token_us", kNumber);
+  costs.step = fields.number("step_us", kMicros);
+  costs.prompt = fields.number("prompt_us", kMicros);
+  costs.prompt_token = fields.number("prompt_token_us", kMicros);
+  costs.sequence = fields.number("sequence_us", kMicros);
+  costs.context_token = fields.number("context_token_us", kMicros);
   costs.settled = fields.maybe_flag("settled").value_or(false);
   if (fields.error()) outer.adopt(*fields.error());
   return costs;
@@ -105,6 +107,15 @@ auto* find_in(const List& list, Is is) {
   return found == list.end() ? nullptr : &*found;
 }
 
+Result<Snapshot> snapshot_of(const json::object& object, const std::string& place) {
+  JsonFields fields(object, place);
+  Snapshot snapshot;
+  snapshot.models = list_of<SnapshotModel>(fields, "models", place, model_of);
+  snapshot.workers = list_of<SnapshotWorker>(fields, "workers", place, worker_of);
+  if (fields.error()) return *fields.error();
+  return snapshot;
+}
+
 }  // namespace
 
 const SnapshotInstance* SnapshotWorker::find(const ModelId& model) const {
@@ -118,12 +129,13 @@ const SnapshotModel* Snapshot::find(const ModelId& model) const {
 Result<Snapshot> parse_snapshot(std::string_view text, const std::string& place) {
   const auto object = parse_json_object(text, place);
   if (!object) return object.error();
-  JsonFields fields(*object, place);
-  Snapshot snapshot;
-  snapshot.models = list_of<SnapshotModel>(fields, "models", place, model_of);
-  snapshot.workers = list_of<SnapshotWorker>(fields, "workers", place, worker_of);
-  if (fields.error()) return *fields.error();
-  return snapshot;
+  return snapshot_of(*object, place);
+}
+
+Result<Snapshot> read_snapshot(const std::string& path) {
+  const auto object = read_json_object(path, kFileMax);
+  if (!object) return make_error(object.error().code, object.error().context + "; write one with `sangam ctl snapshot --output FILE`");
+  return snapshot_of(*object, path);
 }
 
 Result<std::string> fetch_snapshot(const HttpBase& base, const std::string& key) {

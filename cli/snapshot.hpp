@@ -21,7 +21,7 @@ struct SnapshotModel {
   std::optional<ModelCosts> costs = {};
 };
 
-/// Counts run since the worker's start.
+/// Counts run since the worker's start; those of a model that is not active are 0 meanwhile.
 struct SnapshotInstance {
   ModelId model;
   bool active = false;
@@ -50,6 +50,8 @@ struct Snapshot {
   [[nodiscard]] const SnapshotModel* find(const ModelId& model) const;
 };
 
+/// A file that `sangam ctl snapshot` has written.
+[[nodiscard]] Result<Snapshot> read_snapshot(const std::string& path);
 /// `place`: where the text is from, for errors, which name the field.
 [[nodiscard]] Result<Snapshot> parse_snapshot(std::string_view text, const std::string& place);
 /// The text of a running mesh's snapshot; `key`: an operator's, where it has keys.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "cli/profile/profile_file.hpp"
 #include "sim/trace/random.hpp"
 #include "sim/world/controls.hpp"
 
@@ -78,11 +79,7 @@ sim::ModelSpec spec_of(const SnapshotModel& model) {
   spec.devices = model.devices;
   spec.weights = model.weights;
   spec.kv_per_token = model.kv_per_token;
-  spec.prefill_fixed = model.costs->step + model.costs->prompt + model.costs->sequence;
-  spec.prefill_per_token = model.costs->prompt_token;
-  spec.decode_fixed = model.costs->step;
-  spec.decode_per_sequence = model.costs->sequence;
-  spec.decode_per_context = model.costs->context_token;
+  set_costs(spec, *model.costs);
   return spec;
 }
 
@@ -118,6 +115,10 @@ Result<Situation> situation_of(const Snapshot& snapshot) {
   for (const SnapshotModel& model : situation.models) {
     if (!situation.workers.contains(model.devices))
       return make_error(ErrorCode::invalid_input, "no worker has the " + std::to_string(model.devices) + " devices of '" + model.id.text() + "'");
+    if (model.weights > situation.memory) {
+      return make_error(ErrorCode::invalid_input, "'" + model.id.text() + "' weighs " + std::to_string(model.weights.count()) +
+                                                      " bytes, and the smallest worker of the snapshot has " + std::to_string(situation.memory.count()));
+    }
   }
   situation.everywhere = is_everywhere(snapshot, situation.models);
   return situation;

@@ -19,15 +19,24 @@ struct Recorded {
   sim::Trace trace;
 };
 
+template <class Number>
+Number number_of(const std::string& text, const std::string& argument) {
+  Number number{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size() || !(number > 0)) {
+    give_up(argument + ": write FILE=TIME_SCALE=WORKERS, as day.csv.gz=48 or hour.csv.gz=1=64, with numbers above 0");
+  }
+  return number;
+}
+
 Recorded recorded(const std::string& argument) {
   Recorded out;
   const auto first = argument.find('=');
   out.path = argument.substr(0, first);
   if (first != std::string::npos) {
     const auto second = argument.find('=', first + 1);
-    out.time_scale = std::atof(argument.substr(first + 1, second - first - 1).c_str());
-    if (second != std::string::npos) out.workers = std::atoll(argument.c_str() + second + 1);
-    if (!(out.time_scale > 0.0)) give_up(argument + ": write FILE=TIME_SCALE=WORKERS, as day.csv.gz=48");
+    out.time_scale = number_of<double>(argument.substr(first + 1, second - first - 1), argument);
+    if (second != std::string::npos) out.workers = number_of<std::int64_t>(argument.substr(second + 1), argument);
   }
   auto trace = sim::read_trace(out.path);
   if (!trace) give_up(trace.error().context);

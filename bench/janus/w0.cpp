@@ -33,7 +33,7 @@ void print(Report& report, const std::string& name, const janus::ArmResult& resu
   report.row({name + ": device-hours", hours, "h", published(name, "hours"), ours ? "<= 12000" : "", !ours || hours <= 12'000.0});
 }
 
-/// Prism has a pool of given size; this one has about as many device-hours as Sangam takes of the whole fleet.
+/// Prism has a pool of given size; this one has a few more device-hours than Sangam takes of the whole fleet.
 void prism_on_fewer(sim::Scenario& scenario) {
   sim::set_control(scenario, "prism").value();
   scenario.workers = {{1, 158}, {4, 40}, {16, 10}};

@@ -106,13 +106,17 @@ sim::ModelSpec Profile::spec() const {
   spec.devices = devices;
   spec.weights = weights;
   spec.kv_per_token = kv_per_token;
-  spec.decode_fixed = costs.step.value + between_steps_us;
-  // A prefill of the simulator is a step with one prompt, which makes its first token.
-  spec.prefill_fixed = spec.decode_fixed + costs.prompt.value + costs.sequence.value;
-  spec.prefill_per_token = costs.prompt_token.value;
-  spec.decode_per_sequence = costs.sequence.value;
-  spec.decode_per_context = costs.context_token.value;
+  set_costs(spec, {costs.step.value + between_steps_us, costs.prompt.value, costs.prompt_token.value, costs.sequence.value,
+                   costs.context_token.value, true});
   return spec;
+}
+
+void set_costs(sim::ModelSpec& spec, const ModelCosts& costs) {
+  spec.decode_fixed = costs.step;
+  spec.prefill_fixed = costs.step + costs.prompt + costs.sequence;
+  spec.prefill_per_token = costs.prompt_token;
+  spec.decode_per_sequence = costs.sequence;
+  spec.decode_per_context = costs.context_token;
 }
 
 fs::path profile_path(const fs::path& folder, const ModelId& model) {

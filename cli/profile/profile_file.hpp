@@ -7,6 +7,7 @@
 
 #include "cli/profile/cost_regression.hpp"
 #include "messages/vocabulary/names.hpp"
+#include "messages/vocabulary/telemetry.hpp"
 #include "messages/vocabulary/result.hpp"
 #include "sim/world/hardware.hpp"
 
@@ -30,6 +31,9 @@ struct Profile {
   /// The same for the simulator, in which steps follow each other without a gap: they are longer by it.
   [[nodiscard]] sim::ModelSpec spec() const;
 };
+
+/// Of a model of the simulator, in which a prefill is a step with one prompt, which makes its first token; microseconds.
+void set_costs(sim::ModelSpec& spec, const ModelCosts& costs);
 
 /// "org/model" becomes "org--model.json", as folders of models are called.
 [[nodiscard]] std::filesystem::path profile_path(const std::filesystem::path& folder, const ModelId& model);

@@ -2,6 +2,8 @@
 #include "cli/profile/snapshot_change.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 namespace sangam {
 namespace {
@@ -22,7 +24,8 @@ std::int64_t tokens_of(const SnapshotInstance* instance) {
 
 bool others_worked(const SnapshotWorker& before, const SnapshotWorker& after, const ModelId& model) {
   return std::any_of(after.instances.begin(), after.instances.end(), [&](const SnapshotInstance& instance) {
-    return instance.model != model && tokens_of(&instance) > tokens_of(before.find(instance.model));
+    // Fewer than before: it was away meanwhile, and nobody knows what it did until then.
+    return instance.model != model && tokens_of(&instance) != tokens_of(before.find(instance.model));
   });
 }
 
@@ -34,8 +37,8 @@ std::vector<GridPoint> grid_of(const GridLimits& limits) {
   std::vector<GridPoint> grid;
   for (const std::int64_t divisor : {16, 8, 4, 2}) grid.push_back({1, part(divisor), Tokens(1)});
   const Tokens answer(std::clamp<std::int64_t>(context / 4, 1, kAnswer));
-  const std::int64_t some = std::max<std::int64_t>(1, limits.streams / 4);
-  for (const std::int64_t streams : {std::int64_t(1), some, limits.streams}) {
+  const std::int64_t some = std::min(limits.streams, std::max<std::int64_t>(2, limits.streams / 4));
+  for (const std::int64_t streams : std::set<std::int64_t>{1, some, limits.streams}) {
     grid.push_back({limits.workers * streams, part(16), answer});
     grid.push_back({limits.workers * streams, part(2), answer});
   }
@@ -57,7 +60,8 @@ std::vector<WorkSample> work_between(const Snapshot& before, const Snapshot& aft
     sample.output_tokens = double(now->output_tokens - then->output_tokens);
     sample.context_tokens = double(now->context_tokens - then->context_tokens);
     sample.seconds = double((worker.busy - earlier->busy).count()) / 1e6;
-    const bool whole = sample.prefill_tokens >= 0.0 && sample.output_tokens >= 0.0 && sample.context_tokens >= 0.0;
+    // What the prefix cache gave was no prompt.
+    const bool whole = sample.prefill_tokens >= 0.0 && std::floor(sample.prompts) == sample.prompts && sample.output_tokens >= 0.0 && sample.context_tokens >= 0.0;
     if (whole && sample.steps > 0.0 && sample.seconds > 0.0) samples.push_back(sample);
   }
   return samples;

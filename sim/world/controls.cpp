@@ -42,7 +42,8 @@ void prism(Scenario& scenario) {
   scenario.instances_by_work = true;
 }
 
-/// Prism's packing of the even models under Janus's allocator for the others: the paper's combined row.
+/// Packing anew every 5 s, as Janus describes Prism's, of the even models, under our allocator for the others: the paper's
+/// combined row. Not the balancing of `prism`, which has no use for a pool that others add workers to.
 void prism_with_allocator(Scenario& scenario) {
   both_pools(scenario);
   scenario.placement->policy = periodic_repack_policy();
@@ -109,6 +110,7 @@ Result<void> set_control(Scenario& scenario, std::string_view name) {
   for (const Control& control : kControls) {
     if (control.name.name == name) {
       const AutoscalerOptions fresh;  // What another control may have set.
+      scenario.autoscaler.sizing = fresh.sizing;
       scenario.autoscaler.period = fresh.period;
       scenario.autoscaler.hold = fresh.hold;
       scenario.autoscaler.idle_to_zero = fresh.idle_to_zero;

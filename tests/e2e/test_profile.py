@@ -43,10 +43,10 @@ def test_a_profile_has_costs_and_the_samples_that_they_are_from(profile):
     costs = profile["costs"]
     assert costs["step_us"]["value"] + costs["sequence_us"]["value"] > 1
     assert costs["prompt_token_us"]["low"] > 0
-    assert len(profile["samples"]) == 2 * 10
-    for sample in profile["samples"]:
-        assert sample["prefill_tokens"] % sample["prompts"] == 0
-        assert sample["steps"] >= 1 and sample["busy_us"] > 0
+    # Two rounds: prompts of four lengths, six in a row; then one, two and four streams with two lengths each.
+    assert len(profile["samples"]) == 2 * (4 + 3 * 2)
+    assert {sample["prompts"] for sample in profile["samples"]} <= {1, 2, 4, 6}
+    assert all(sample["steps"] >= 1 and sample["busy_us"] > 0 for sample in profile["samples"])
 
 
 def test_an_oracle_begins_with_the_profile(profile, folder):
@@ -75,3 +75,33 @@ def test_a_simulation_takes_the_profile_and_names_a_bad_one(profile, folder):
     refused = sangam("simulate", trace, "--profile", bad, "--workers", "1=1")
     assert refused.returncode == 2
     assert "bad.json: costs: step_us = -1" in refused.stderr
+
+
+def test_what_if_plays_the_load_of_a_mesh_and_refuses_what_makes_no_sense(folder):
+    file, now, report = folder / "what_if.toml", folder / "now.json", folder / "what_if.json"
+    file.write_text(MODEL + WORKER + "[oracle]\n")
+    with Mesh("--config", file) as mesh:
+        def is_asked_for():
+            body = {"model": "A-arith", "prompt": "A347+085=", "max_tokens": 8}
+            assert httpx.post(f"{mesh.url}/v1/completions", json=body, timeout=30).status_code == 200
+            models = httpx.get(f"{mesh.url}/admin/snapshot", timeout=10).json()["models"]
+            return bool(models) and bool(models[0].get("costs")) and models[0].get("traffic", {}).get("requests_per_second", 0) > 1
+        wait_until(is_asked_for, 60, "traffic in the snapshot")
+        assert sangam("ctl", "snapshot", "--url", mesh.url, "--output", now).returncode == 0
+        direct = sangam("simulate", "--what-if", mesh.url, "--seconds", 2)
+        assert direct.returncode == 0, direct.stderr
+    done = sangam("simulate", "--what-if", now, "--change", "rate=3", "--change", "workers=+1", "--seconds", 10, "--json", report)
+    assert done.returncode == 0, done.stderr
+    before, after = json.loads(report.read_text())
+    assert before["title"] == "now" and after["title"] == "rate=3, workers=+1"
+    assert after["all"]["requests"] > 2 * before["all"]["requests"] > 0
+    for arguments, told in (
+        (("--change", "workers=+-1"), "workers=+2"),
+        (("--change", "remove nobody"), "A-arith"),
+        (("--change", "rate=1000", "--change", "rate=1000", "--seconds", 86400), "--seconds"),
+        (("--slo", "0.5"), "--slo"),
+    ):
+        refused = sangam("simulate", "--what-if", now, *arguments)
+        assert refused.returncode == 2 and told in refused.stderr, refused.stderr
+    now.write_text("{}")
+    assert "ctl snapshot" in sangam("simulate", "--what-if", now).stderr

@@ -143,7 +143,7 @@ TEST_CASE("a change of one model leaves the requests of the others as they were"
   CHECK(of_a(trace_of(situation(), 60.0, 1)) == of_a(trace_of(changed, 60.0, 1)));
 }
 
-TEST_CASE("twice the workers serve on time what too few do not") {
+TEST_CASE("eight workers serve on time what one does not") {
   Situation now = situation();
   now.memory = Bytes(1'000'000'000);
   now.everywhere = true;
