@@ -214,7 +214,7 @@ void CpuOps::project(std::span<const cpu::ProjectionRange> whole, std::int64_t m
       const std::int64_t rows = range.last;
       range.first = std::clamp(first, std::int64_t{0}, rows);
       range.last = std::clamp(last, std::int64_t{0}, rows);
-      range.scratch = scratch + part * cpu::kExpandedFloats;
+      range.scratch = scratch == nullptr ? nullptr : scratch + part * cpu::kExpandedFloats;
       if (range.first < range.last) kernels_.project(range);
       first -= rows;
       last -= rows;
